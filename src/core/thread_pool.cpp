@@ -1,0 +1,2 @@
+#include "core/thread_pool.h"
+namespace liuli {}

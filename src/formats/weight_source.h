@@ -1,0 +1,69 @@
+// Where a model's tensors and metadata come from, whatever the file format: named tensors and typed keys.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace liuli {
+
+/// One stored tensor. The bytes stay where the file was mapped; they live as long as the source.
+struct TensorInfo {
+  std::string name;
+  DType type;
+  std::vector<int64_t> shape;  ///< PyTorch order: the last index is contiguous ([d_out, d_in] for a matrix)
+  const uint8_t* data = nullptr;
+  int64_t bytes = 0;
+  int64_t file_offset = 0;  ///< of data, in its own file
+
+  int64_t elements() const {
+    int64_t n = 1;
+    for (int64_t d : shape) n *= d;
+    return n;
+  }
+};
+
+/// "[576, 1536]"
+std::string shape_text(const std::vector<int64_t>& shape);
+
+/// Typed keys of a file. A getter returns nothing when the key is absent, and throws Error corrupt_file (naming key, wanted
+/// and stored type, or the value out of range) when it holds something else. Integers of any width are accepted.
+class Metadata {
+ public:
+  virtual ~Metadata() = default;
+  virtual std::vector<std::string> keys() const = 0;
+  virtual bool has(std::string_view key) const = 0;
+  virtual std::optional<int64_t> integer(std::string_view key) const = 0;
+  virtual std::optional<double> number(std::string_view key) const = 0;  ///< floats and integers
+  virtual std::optional<bool> boolean(std::string_view key) const = 0;
+  virtual std::optional<std::string> text(std::string_view key) const = 0;
+  virtual std::optional<std::vector<int64_t>> integers(std::string_view key) const = 0;  ///< an array
+  virtual std::optional<std::vector<float>> numbers(std::string_view key) const = 0;
+  virtual std::optional<std::vector<bool>> booleans(std::string_view key) const = 0;
+  virtual std::optional<std::vector<std::string>> texts(std::string_view key) const = 0;
+  virtual bool is_array(std::string_view key) const = 0;
+  /// For `inspect`: the stored type ("u32", "string[49152]") and the value as JSON text, arrays cut after `limit` items.
+  virtual std::string type_name(std::string_view key) const = 0;
+  virtual std::string json(std::string_view key, size_t limit) const = 0;
+};
+
+/// A model on disk: its tensors and its metadata. Immutable, safe to read from several threads.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  virtual const std::string& path() const = 0;
+  virtual std::string format() const = 0;  ///< "GGUF v3"
+  virtual const Metadata& metadata() const = 0;
+  virtual const std::vector<TensorInfo>& tensors() const = 0;  ///< in file order
+  virtual const TensorInfo* find(std::string_view name) const = 0;
+  virtual int64_t file_bytes() const = 0;  ///< all parts together
+};
+
+/// Opens a model file (all parts of a split one). Errors: not_found, io_error, corrupt_file, unsupported.
+std::unique_ptr<WeightSource> open_weights(const std::string& path);
+
+}  // namespace liuli

@@ -1,0 +1,37 @@
+// What each ISA folder contributes; dispatch.cpp assembles these into one Kernels table per level.
+// On another architecture no_x86.cpp stands in for the x86 folders and gives null.
+#pragma once
+#include "kernels/kernels.h"
+
+namespace liuli::kernels {
+
+struct WeightTable {
+  WeightKernels by_type[kDTypeCount];
+};
+
+const WeightTable* weights_scalar() noexcept;
+const WeightTable* weights_avx2() noexcept;
+const WeightTable* weights_avx512() noexcept;  ///< avx512, avx512_bf16 and amx share it
+
+QuantizeRows quantize_x16_scalar() noexcept;
+QuantizeRows quantize_x16_avx2() noexcept;
+QuantizeRows quantize_x16_avx512() noexcept;
+
+const PromptKernels* prompt_scalar() noexcept;
+const PromptKernels* prompt_avx2() noexcept;
+const PromptKernels* prompt_avx512() noexcept;       ///< f32 FMA
+const PromptKernels* prompt_avx512_bf16() noexcept;  ///< vdpbf16ps
+const PromptKernels* prompt_amx() noexcept;          ///< tdpbf16ps
+
+const AttentionKernels* attention_scalar() noexcept;
+const AttentionKernels* attention_avx2() noexcept;
+const AttentionKernels* attention_avx512() noexcept;
+const AttentionKernels* attention_avx512_bf16() noexcept;
+const AttentionKernels* attention_amx() noexcept;
+const AttentionKernels* attention_f32_scalar() noexcept;  ///< plain f32 pages; every level may use it
+
+const RowKernels* rows_scalar() noexcept;
+/// The Highway code compiled for the target that belongs to a level, or null if this machine lacks it.
+const RowKernels* rows_highway(Isa isa) noexcept;
+
+}  // namespace liuli::kernels
