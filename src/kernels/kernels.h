@@ -20,7 +20,7 @@ enum class Isa { scalar, avx2, avx512, avx512_bf16, amx };
 /// scale = max|x| / 32512 over the chunk; values beyond the end of a row are zero.
 struct alignas(64) ActivationChunk {
   int8_t hi[256], lo[256];   ///< the two i8 planes that u8 × i8 dot products want
-  int16_t q[256];            ///< the same integers, for i16 × i16 products, in memory order
+  int16_t q[256];            ///< the same integers, for i16 × i16 products: every four columns in the order 0 2 1 3
   int32_t negative_sum32[8]; ///< −Σ q of each 32: takes a code's offset off the integer accumulator
   int32_t negative_sum16[16];
   float sum32[8];            ///< Σ q of each 32 as f32: multiplies a block's minimum

@@ -1,0 +1,28 @@
+// Block types taken apart into unsigned codes, scales and minima: weight = scale · (code − offset) + minimum.
+#pragma once
+#include <cstdint>
+
+#include "core/dtype.h"
+
+namespace liuli::kernels {
+
+/// One row's chunk of 256 columns. `scale[i]` and `minimum[i]` belong to sub-block i of `sub` columns; the
+/// minimum is 0 for types without one. Codes are what the integer kernels multiply, in column order.
+struct BlockCodes {
+  uint8_t code[256];
+  float scale[16];
+  float minimum[16];
+};
+
+struct BlockCodesType {
+  int sub;     ///< columns per scale: 16 or 32
+  int offset;  ///< taken off every code
+  bool has_minimum;
+  /// Takes apart n columns of file blocks (n is a multiple of the block, at most 256).
+  void (*split)(const uint8_t* blocks, int n, BlockCodes& out) noexcept;
+};
+
+/// Null for types that have no integer kernels.
+const BlockCodesType* block_codes_type(DType type) noexcept;
+
+}  // namespace liuli::kernels
