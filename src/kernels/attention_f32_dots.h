@@ -1,0 +1,106 @@
+// The products of attention for levels without a bf16 dot product: f32 FMA over bf16 pages, widened a line at
+// a time, one accumulator per output, dims (scores) and keys (values) ascending. Private, as
+// attention_blocked.h.
+#pragma once
+#include "kernels/attention_blocked.h"
+
+namespace liuli::kernels {
+namespace {
+
+/// kRows units × kTiles tiles of 16 keys (or dims) at a time.
+template <class LanesType, int kRows, int kTiles>
+struct F32Dots {
+  using Lanes = LanesType;
+  using V = typename Lanes::V;
+  using Query = float;
+  using Weight = float;
+  using View = GroupView<F32Dots>;
+  static constexpr int kGroup = kRows;
+
+  static void begin(int) {}
+  static void end() {}
+  static float to_query(float x) { return x; }
+  static void store_weights(float* p, V even, V odd) {
+    Lanes::store(p, Lanes::round_to_bf16(even));
+    Lanes::store(p + 16, Lanes::round_to_bf16(odd));
+  }
+
+  /// acc[r][t] += Σ over `lines` of the pair a[r][2 i], a[r][2 i + 1] times line i of tile t.
+  template <int R, int T>
+  static inline __attribute__((always_inline)) void accumulate(V (&acc)[R][T], const float* a, ptrdiff_t lda,
+                                                               const uint16_t* tiles, ptrdiff_t tile,
+                                                               int lines) {
+    for (int i = 0; i < lines; i++) {
+      V even[T], odd[T];
+      for (int t = 0; t < T; t++) Lanes::widen(tiles + t * tile + i * 32, even[t], odd[t]);
+      for (int r = 0; r < R; r++) {
+        const V first = Lanes::set1(a[r * lda + 2 * i]), second = Lanes::set1(a[r * lda + 2 * i + 1]);
+        for (int t = 0; t < T; t++)
+          acc[r][t] = Lanes::fma(second, odd[t], Lanes::fma(first, even[t], acc[r][t]));
+      }
+    }
+  }
+
+  template <int R>
+  static void score_rows(const View& g) {
+    const ptrdiff_t tile = g.key_dim * 16;
+    for (int page = g.page_begin; page < g.page_end; page++) {
+      const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
+      for (int t = 0; t < 4; t += kTiles) {
+        V acc[R][kTiles];
+        for (auto& row : acc) {
+          for (V& v : row) v = Lanes::set1(0.0f);
+        }
+        accumulate<R, kTiles>(acc, g.q, g.key_dim, keys + t * tile, tile, (g.head_dim + 1) / 2);
+        float* s = g.scores + page * kPagePositions + t * 16;
+        for (int r = 0; r < R; r++) {
+          for (int j = 0; j < kTiles; j++) Lanes::store(s + r * kBlock + j * 16, acc[r][j]);
+        }
+      }
+    }
+  }
+
+  template <int R, int T>
+  static void value_tiles(const View& g, int d) {
+    V acc[R][T];
+    float* z = g.z + d * 16;
+    for (int r = 0; r < R; r++) {
+      for (int j = 0; j < T; j++) acc[r][j] = Lanes::load(z + r * g.value_dim + j * 16);
+    }
+    for (int page = g.page_begin; page < g.page_end; page++) {
+      const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
+      const uint16_t* values = keys + kPagePositions * g.key_dim + d * 1024;
+      accumulate<R, T>(acc, g.p + page * kPagePositions, kBlock, values, 1024, kPagePositions / 2);
+    }
+    for (int r = 0; r < R; r++) {
+      for (int j = 0; j < T; j++) Lanes::store(z + r * g.value_dim + j * 16, acc[r][j]);
+    }
+  }
+
+  template <int R>
+  static void value_rows(const View& g) {
+    int d = 0;
+    for (; d + kTiles <= g.value_dim / 16; d += kTiles) value_tiles<R, kTiles>(g, d);
+    for (; d < g.value_dim / 16; d++) value_tiles<R, 1>(g, d);
+  }
+
+  template <int R>
+  static void scores_of(const View& g) {
+    if constexpr (R > 1) {
+      if (g.units < R) return scores_of<R - 1>(g);
+    }
+    score_rows<R>(g);
+  }
+  template <int R>
+  static void values_of(const View& g) {
+    if constexpr (R > 1) {
+      if (g.units < R) return values_of<R - 1>(g);
+    }
+    value_rows<R>(g);
+  }
+  static void scores(const View& g) { scores_of<kRows>(g); }
+  static void values(const View& g) { values_of<kRows>(g); }
+};
+
+}  // namespace
+}  // namespace liuli::kernels
