@@ -1,0 +1,28 @@
+// Stands in for the x86 files on other architectures: nothing detected, every table absent.
+#include "kernels/cpu_features.h"
+#include "kernels/isa_tables.h"
+
+namespace liuli::kernels {
+
+const CpuFeatures& cpu_features() noexcept {
+  static constexpr CpuFeatures none;
+  return none;
+}
+
+const WeightTable* weights_avx2() noexcept { return nullptr; }
+const WeightTable* weights_avx512() noexcept { return nullptr; }
+
+QuantizeRows quantize_x16_avx2() noexcept { return nullptr; }
+QuantizeRows quantize_x16_avx512() noexcept { return nullptr; }
+
+const PromptKernels* prompt_avx2() noexcept { return nullptr; }
+const PromptKernels* prompt_avx512() noexcept { return nullptr; }
+const PromptKernels* prompt_avx512_bf16() noexcept { return nullptr; }
+const PromptKernels* prompt_amx() noexcept { return nullptr; }
+
+const AttentionKernels* attention_avx2() noexcept { return nullptr; }
+const AttentionKernels* attention_avx512() noexcept { return nullptr; }
+const AttentionKernels* attention_avx512_bf16() noexcept { return nullptr; }
+const AttentionKernels* attention_amx() noexcept { return nullptr; }
+
+}  // namespace liuli::kernels

@@ -1,0 +1,21 @@
+// Which compiled copy of rowwise.cpp belongs to which level: chosen here, so that LIULI_ISA rules and
+// Highway's own run-time choice (always the best target) stays out.
+#include "kernels/cpu_features.h"
+#include "kernels/isa_tables.h"
+
+namespace liuli::kernels {
+
+namespace N_AVX2 {
+const RowKernels* row_table() noexcept;
+}
+namespace N_AVX3 {  // Highway's name for AVX-512 F BW DQ VL
+const RowKernels* row_table() noexcept;
+}
+
+const RowKernels* rows_highway(Isa isa) noexcept {
+  if (isa == Isa::scalar) return nullptr;
+  if (isa == Isa::avx2) return cpu_features().avx2 ? N_AVX2::row_table() : nullptr;
+  return cpu_features().avx512 ? N_AVX3::row_table() : nullptr;
+}
+
+}  // namespace liuli::kernels
