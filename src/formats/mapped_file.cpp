@@ -1,0 +1,65 @@
+#include "formats/mapped_file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "liuli/error.h"
+
+namespace liuli {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int value() const { return value_; }
+
+ private:
+  int value_;
+};
+
+[[noreturn]] void fail(const std::string& path, ErrorCode code, const std::string& reason) {
+  throw Error(code, fmt::format("{}: {}", path, reason));
+}
+
+[[noreturn]] void fail_with_errno(const std::string& path, const char* action) {
+  const int error = errno;
+  const bool missing = error == ENOENT || error == ENOTDIR;
+  fail(path, missing ? ErrorCode::not_found : ErrorCode::io_error,
+       fmt::format("cannot {} the file: {}", action, std::strerror(error)));
+}
+
+/// O_NONBLOCK: opening a pipe that nobody writes to would otherwise wait for ever, before fstat can refuse
+/// it.
+size_t checked_size(const std::string& path, const Descriptor& file) {
+  struct stat status {};
+  if (::fstat(file.value(), &status) != 0) fail_with_errno(path, "inspect");
+  if (S_ISDIR(status.st_mode)) fail(path, ErrorCode::invalid_argument, "is a directory, not a file");
+  if (!S_ISREG(status.st_mode)) fail(path, ErrorCode::invalid_argument, "is not a regular file");
+  if (status.st_size == 0) fail(path, ErrorCode::corrupt_file, "the file is empty (0 bytes)");
+  return static_cast<size_t>(status.st_size);
+}
+
+}  // namespace
+
+FileBytes map_file(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.value() < 0) fail_with_errno(path, "open");
+  const size_t size = checked_size(path, file);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value(), 0);
+  if (address == MAP_FAILED) fail_with_errno(path, "map");
+  std::shared_ptr<const void> owner(address, [size](void* mapping) { ::munmap(mapping, size); });
+  return {static_cast<const uint8_t*>(address), size, std::move(owner)};
+}
+
+}  // namespace liuli

@@ -1,0 +1,24 @@
+// A file's bytes, mapped read-only.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace liuli {
+
+/// Bytes and whatever keeps them alive: a mapping, or a buffer in tests and fuzzing.
+struct FileBytes {
+  const uint8_t* data = nullptr;
+  size_t size = 0;
+  std::shared_ptr<const void> owner;
+};
+
+/// Maps a whole regular file. The size is taken from the open descriptor, so checks and bytes are of the same
+/// file; a file that another process shortens afterwards raises SIGBUS on reading, as with every mapping.
+///
+/// Errors: not_found; invalid_argument for a directory or a device; corrupt_file for an empty file; io_error
+/// (permission).
+FileBytes map_file(const std::string& path);
+
+}  // namespace liuli
