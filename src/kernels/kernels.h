@@ -156,7 +156,8 @@ struct RowKernels {
   void (*soft_cap)(float* x, float cap, int64_t n) noexcept;                       ///< cap · tanh(x / cap)
   void (*softmax)(const float* x, int64_t n, float* y) noexcept;                   ///< exp(x − max) / Σ
   float (*log_sum_exp)(const float* x, int64_t n) noexcept;
-  int64_t (*argmax)(const float* x, int64_t n) noexcept;                           ///< first index of the largest value
+  /// First index of the largest value. NaN never wins: 0 if there is no number at all, −1 if n = 0.
+  int64_t (*argmax)(const float* x, int64_t n) noexcept;
 };
 
 /// Everything one ISA level offers.

@@ -157,8 +157,7 @@ float rms_norm(const float* x, const float* gamma, float eps, int64_t n, float* 
   return static_cast<float>(sigma);
 }
 
-/// Σ (x − μ)² with μ in f64; padding with NaN would not do, so the tail's missing lanes are taken off
-/// afterwards.
+/// Σ (x − μ)² with μ in f64. A padding lane would count as μ², so the last few values go one by one.
 double centered_squares(const float* x, int64_t n, double mu) {
   const WideV center = hn::Set(Wide(), mu);
   const auto square = [=](NarrowV v) HWY_ATTR {
