@@ -1,6 +1,7 @@
-// Worked hand calculations: a norm, one row of attention scores, a residual addition, with every operand printed.
-// Plain numbers in, text and numbers out; everything is computed in double from the operands given, without the
-// engine's own operations, so an explanation is also an independent check of what the engine computed.
+// Worked hand calculations: a norm, one row of attention scores, a residual addition, with every operand
+// printed. Plain numbers in, text and numbers out; everything is computed in double from the operands given,
+// without the engine's own operations, so an explanation is also an independent check of what the engine
+// computed.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -24,12 +25,13 @@ Language language_from_environment();
 
 /// One step of a calculation: formula → numbers in place → result.
 struct Step {
-  std::string id;                        ///< machine name, the same in every language: "mean_var"
-  std::string name;                      ///< "mean μ and variance σ²"
-  std::string formula;                   ///< "μ = (x₀ + … + x₃) / 4"
-  std::string numbers;                   ///< the formula with numbers in place, one line per result; ≈ where rounded
+  std::string id;       ///< machine name, the same in every language: "mean_var"
+  std::string name;     ///< "mean μ and variance σ²"
+  std::string formula;  ///< "μ = (x₀ + … + x₃) / 4"
+  std::string numbers;  ///< the formula with numbers in place, one line per result; ≈ where rounded
   std::vector<std::string> value_names;  ///< one name for all of values, or one name for each of them
-  std::vector<double> values;            ///< the results in full precision, all of them (also those not printed)
+  std::vector<double> values;  ///< the results in full precision, all of them (also those not printed)
+  bool is_vector = false;      ///< values are one vector (an array in JSON, also when of length 1)
 };
 
 /// Numbers side by side. A row without values stands for rows left out.
@@ -68,30 +70,31 @@ struct Explanation {
 
 constexpr int kExplainDigits = 6;  ///< default number of decimals
 
-/// One norm to work out. For NormKind::batch, row is one column (the same dimension of every sample) and gamma and
-/// beta have one element.
+/// One norm to work out. For NormKind::batch, row is one column (the same dimension of every sample) and
+/// gamma and beta have one element.
 struct NormInputs {
   NormKind kind = NormKind::layer;
   std::vector<double> row;
-  std::vector<double> gamma;        ///< as long as the row; empty: 1 everywhere
-  std::vector<double> beta;         ///< as long as the row; empty: 0 everywhere; must be empty for rms
+  std::vector<double> gamma;  ///< as long as the row; empty: 1 everywhere
+  std::vector<double> beta;   ///< as long as the row; empty: 0 everywhere; must be empty for rms
   double eps = 0;
   std::optional<double> mean;       ///< batch only: the stored statistics; both or neither
   std::optional<double> variance;   ///< (neither: computed from the column, as in training)
   std::optional<int> round_steps;   ///< keep only so many decimals of every intermediate result, as on paper
   std::vector<std::string> labels;  ///< names of the dimensions; empty: their numbers
-  std::string subject;              ///< whose norm it is: "SmolLM2 blocks.0.ln1, 西安"
+  std::string subject;              ///< for the title: "blocks.0.ln1, 西安"
+  std::string model;                ///< for the note on which norm the model uses: "SmolLM2"; may be empty
   std::vector<double> observed;     ///< the outputs a run recorded, compared in a note; may be empty
 };
 
-/// Works a norm out in four steps and adds a table of γ's scaling and β's shift per dimension; says which norm it is
-/// and what that norm lacks.
+/// Works a norm out in four steps and adds a table of γ's scaling and β's shift per dimension; says which
+/// norm it is and what that norm lacks.
 ///   layer: μ, σ² → σ = √(σ² + ε) → x̂ = (x − μ) / σ → y = γ ⊙ x̂ + β
 ///   rms:   m = mean(x²) → rms = √(m + ε) → x̂ = x / rms → y = γ ⊙ x̂
 /// Steps (values): mean_var (mean, var) or mean_square; sigma; normalized; out.
 /// Rows longer than 8 print their first and largest terms; the values are always complete.
-/// Errors: invalid_argument for lengths that disagree, an empty row, a negative ε, numbers that are not finite,
-/// a σ of 0, a β for rms.
+/// Errors: invalid_argument for lengths that disagree, an empty row, a negative ε, numbers that are not
+/// finite, a σ of 0, a β for rms.
 Explanation explain_norm(const NormInputs& inputs, Language language, int digits = kExplainDigits);
 
 /// One query against n keys of one head.
@@ -100,18 +103,19 @@ struct ScoreInputs {
   std::vector<std::vector<double>> keys;  ///< [n][head_dim], after RoPE; key j has position j
   std::optional<double> scale;            ///< default 1 / √head_dim
   double soft_cap = 0;                    ///< c > 0: s ← c · tanh(s / c)
-  std::optional<int64_t> query_position;  ///< causal mask: keys after it are hidden; unset: every key is visible
-  int64_t window = 0;                     ///< > 0: only this many positions, the query's own included, are visible
-  std::vector<bool> visible;              ///< [n], when not empty, instead of query_position and window
-  std::optional<int64_t> focus;           ///< the key whose dot product is printed; default the most attended
-  std::vector<std::string> labels;        ///< the keys' tokens; empty: their numbers
+  std::optional<int64_t>
+      query_position;               ///< causal mask: keys after it are hidden; unset: every key is visible
+  int64_t window = 0;               ///< > 0: only this many positions, the query's own included, are visible
+  std::vector<bool> visible;        ///< [n], when not empty, instead of query_position and window
+  std::optional<int64_t> focus;     ///< the key whose dot product is printed; default the most attended
+  std::vector<std::string> labels;  ///< the keys' tokens; empty: their numbers
   std::string subject;
-  std::vector<double> observed;           ///< the pattern a run recorded
+  std::vector<double> observed;  ///< the pattern a run recorded
 };
 
-/// Works one row of attention out: q·k with its largest products and partial sums, × scale, soft cap, mask, softmax.
-/// Steps: scores_raw, scores, attn_scores (−inf where masked), max, exp, sum, pattern.
-/// Errors: invalid_argument for lengths that disagree, no key, no visible key, positions out of range, numbers that
+/// Works one row of attention out: q·k with its largest products and partial sums, × scale, soft cap, mask,
+/// softmax. Steps: scores_raw, scores, attn_scores (−inf where masked), max, exp, sum, pattern. Errors:
+/// invalid_argument for lengths that disagree, no key, no visible key, positions out of range, numbers that
 /// are not finite, a negative cap or window.
 Explanation explain_scores(const ScoreInputs& inputs, Language language, int digits = kExplainDigits);
 
@@ -124,7 +128,7 @@ struct ResidualInputs {
   std::string sum_name = "y";
   std::vector<std::string> labels;  ///< names of the dimensions; empty: their numbers
   std::string subject;
-  std::vector<double> observed;     ///< the sums a run recorded
+  std::vector<double> observed;  ///< the sums a run recorded
 };
 
 /// Works y = x + a out, with the L2 norms of the three and the cosine between x and a.
@@ -140,10 +144,10 @@ struct ExplosionInputs {
   int steps = 10;
 };
 
-/// Repeats x ← factor · x + shift, compares with the closed form, plots it, and finds the step at which f16, bf16
-/// and f32 overflow by repeating it with every operation rounded to that format's bits.
-/// Steps: iterate (steps + 1 values), closed_form. Table: overflow.
-/// Errors: invalid_argument for numbers that are not finite or steps outside 1 … 1000.
+/// Repeats x ← factor · x + shift, compares with the closed form, plots it, and finds the step at which f16,
+/// bf16 and f32 overflow by repeating it with every operation rounded to that format's bits. Steps: iterate
+/// (steps + 1 values), closed_form. Table: overflow. Errors: invalid_argument for numbers that are not finite
+/// or steps outside 1 … 1000.
 Explanation explain_explosion(const ExplosionInputs& inputs, Language language, int digits = kExplainDigits);
 
 /// Outputs of one LayerNorm, printed with a known number of decimals, whose inputs are not known.
@@ -155,15 +159,16 @@ struct RecoveryInputs {
   std::vector<std::string> labels;        ///< names of the rows; empty: their numbers
 };
 
-/// Undoes γ and β, x̂ = (y − β) / γ, and tests that each row of x̂ has mean 0 and variance 1 as far as the rounding of
-/// the printed digits allows. μ and σ themselves cannot be recovered: the norm removed them.
-/// Steps: normalized.r per row r; mean, var (one value per row). Table: rows, with the bounds of the rounding.
-/// Errors: invalid_argument for lengths that disagree, numbers that are not finite, a γ of 0.
+/// Undoes γ and β, x̂ = (y − β) / γ, and tests that each row of x̂ has mean 0 and variance 1 as far as the
+/// rounding of the printed digits allows. μ and σ themselves cannot be recovered: the norm removed them.
+/// Steps: normalized.r per row r; mean, var (one value per row). Table: rows, with the bounds of the
+/// rounding. Errors: invalid_argument for lengths that disagree, numbers that are not finite, a γ of 0.
 Explanation explain_recovery(const RecoveryInputs& inputs, Language language, int digits = kExplainDigits);
 
-/// The worked example of the article the project starts from, through the functions above: the explosion ×1.5 + 0.5,
-/// the row of 西安 (ε = 0, ε = 1e-5, with paper rounding, and by RMSNorm) compared with the printed numbers, and what
-/// can be recovered of the six printed rows. Parts: explosion, layer_norm, layer_norm_eps, paper, rows, rms_norm.
+/// The worked example of the article the project starts from, through the functions above: the explosion ×1.5
+/// + 0.5, the row of 西安 (ε = 0, ε = 1e-5, with paper rounding, and by RMSNorm) compared with the printed
+/// numbers, and what can be recovered of the six printed rows. Parts: explosion, layer_norm, layer_norm_eps,
+/// paper, rows, rms_norm.
 Explanation explain_article(Language language, int digits = kExplainDigits);
 
 struct TextStyle {
