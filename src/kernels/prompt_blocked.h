@@ -2,9 +2,13 @@
 // once, and everything lives in an anonymous namespace, so that no copy compiled with wider instructions
 // leaks to other files.
 //
-//   for a group of panels (16 … 48 columns of y)
-//     for a chunk of K: expand the group's weights once into scratch (B, stays in L1/L2)
-//       for a strip of 16 rows: register tiles of rows × panels, one f32 accumulator per output, k ascending
+//   for a group of panels
+//     for a chunk of K: expand the group's weights once into scratch (B, stays in L2)
+//       for a few rows (A, stays in L1): register tiles of rows × panels, one f32 accumulator per output, k
+//       ascending
+//
+// A wider group reads A less often from where it does not fit (4 MiB for 512 rows of 4096), and needs more of
+// L2.
 //
 // Between chunks the accumulators rest in scratch (C): storing and loading an f32 is exact, so neither the
 // chunk, nor the number of rows or panels in a register tile, nor the split between threads changes a bit.
@@ -12,7 +16,8 @@
 // An engine gives:
 //   Value                      element of packed activations and of B (float, or uint16_t for bf16)
 //   kUnit                      values of k that lie side by side (1; 2 for a dot product of pairs)
-//   kRows, kPanels, kChunk     register tile and K chunk
+//   kRows, kPanels             register tile
+//   kGroup, kChunk             panels and columns that are expanded at once
 //   expand(weight, panel, k, k0, k1, b)   the panel's columns [k0, k1) in units: [k / kUnit][16 rows][kUnit]
 //   pack(x, ldx, rows, k, out)            a strip: [padded k / kUnit][16 rows][kUnit], zeros where nothing is
 //   tile<R, P>(tile)                      the register tile
@@ -42,7 +47,7 @@ template <class Engine>
 struct BlockedPrompt {
   using Value = typename Engine::Value;
   using Tile = RegisterTile<Value>;
-  static constexpr int kColumns = Engine::kPanels * kPanelRows;
+  static constexpr int kColumns = Engine::kGroup * kPanelRows;
 
   static int64_t padded_k(int64_t k) { return (k + kTileK - 1) / kTileK * kTileK; }
   static int padded_rows(int n_rows) { return (n_rows + kStrip - 1) / kStrip * kStrip; }
@@ -88,26 +93,38 @@ struct BlockedPrompt {
     float* sums;  // C between chunks: [padded rows][columns of the group]
   };
 
-  // Columns [k0, k1) of the group of panels that B now holds, over all rows.
-  static void sweep_rows(const Product& p, int panel, int n_panels, int64_t k0, int64_t k1) {
+  // Part i of n when `count` things are cut as evenly as possible: where it begins.
+  static int part(int count, int i, int n) { return static_cast<int>(static_cast<int64_t>(count) * i / n); }
+
+  // Rows from `row`, as many as fit a register tile, times the panels that B now holds: columns [k0, k1).
+  static void multiply_rows(const Product& p, int row, int rows, int panel, int n_panels, int64_t k0,
+                            int64_t k1) {
     const bool first = k0 == 0, last = k1 >= p.k;
-    const ptrdiff_t columns = static_cast<ptrdiff_t>(n_panels) * kPanelRows;
-    for (int row = 0; row < p.n_rows;) {
-      const int in_strip = row % kStrip;
-      int rows = kStrip - in_strip < Engine::kRows ? kStrip - in_strip : Engine::kRows;
-      if (p.n_rows - row < rows) rows = p.n_rows - row;
-      float* sums = p.sums + row * columns;
-      float* out = p.y + row * p.ldy + static_cast<ptrdiff_t>(panel) * kPanelRows;
-      const Value* a = p.packed + (row - in_strip) * padded_k(p.k) + k0 * kStrip + in_strip * Engine::kUnit;
+    const ptrdiff_t columns = static_cast<ptrdiff_t>(n_panels) * kPanelRows, b_panel = (k1 - k0) * kPanelRows;
+    const int in_strip = row % kStrip, tiles = (n_panels + Engine::kPanels - 1) / Engine::kPanels;
+    const Value* a = p.packed + (row - in_strip) * padded_k(p.k) + k0 * kStrip + in_strip * Engine::kUnit;
+    for (int i = 0; i < tiles; i++) {
+      const int begin = part(n_panels, i, tiles), end = part(n_panels, i + 1, tiles);
+      float* sums = p.sums + row * columns + begin * kPanelRows;
+      float* out = p.y + row * p.ldy + static_cast<ptrdiff_t>(panel + begin) * kPanelRows;
       const Tile tile{a,
-                      p.b,
-                      (k1 - k0) * kPanelRows,
+                      p.b + begin * b_panel,
+                      b_panel,
                       static_cast<int>(k1 - k0) / Engine::kUnit,
                       first ? nullptr : sums,
                       columns,
                       last ? out : sums,
                       last ? p.ldy : columns};
-      find_tile<Engine::kRows, Engine::kPanels>(rows, n_panels)(tile);
+      find_tile<Engine::kRows, Engine::kPanels>(rows, end - begin)(tile);
+    }
+  }
+
+  static void sweep_rows(const Product& p, int panel, int n_panels, int64_t k0, int64_t k1) {
+    for (int row = 0; row < p.n_rows;) {
+      const int in_strip = row % kStrip;
+      int rows = kStrip - in_strip < Engine::kRows ? kStrip - in_strip : Engine::kRows;
+      if (p.n_rows - row < rows) rows = p.n_rows - row;
+      multiply_rows(p, row, rows, panel, n_panels, k0, k1);
       row += rows;
     }
   }
@@ -124,7 +141,8 @@ struct BlockedPrompt {
     }
   }
 
-  // Groups as even as possible: a lone last panel would leave the FMA units waiting for few accumulators.
+  // Groups and tiles are cut evenly: a lone last panel would leave the FMA units waiting for few
+  // accumulators.
   static void multiply(const WeightKernels& weight, const uint8_t* panels, size_t panel_bytes,
                        int panel_begin, int panel_end, int64_t k, const void* packed, int n_rows, float* y,
                        ptrdiff_t ldy, void* scratch) noexcept {
@@ -139,11 +157,10 @@ struct BlockedPrompt {
                           ldy,
                           reinterpret_cast<Value*>(bytes),
                           reinterpret_cast<float*>(bytes + kWeightBytes)};
-    const int count = panel_end - panel_begin, groups = (count + Engine::kPanels - 1) / Engine::kPanels;
+    const int count = panel_end - panel_begin, groups = (count + Engine::kGroup - 1) / Engine::kGroup;
     for (int g = 0; g < groups; g++) {
-      const int begin = panel_begin + static_cast<int>(static_cast<int64_t>(count) * g / groups);
-      const int end = panel_begin + static_cast<int>(static_cast<int64_t>(count) * (g + 1) / groups);
-      multiply_group(product, begin, end - begin);
+      const int begin = part(count, g, groups), end = part(count, g + 1, groups);
+      multiply_group(product, panel_begin + begin, end - begin);
     }
   }
 

@@ -9,7 +9,7 @@ namespace {
 
 struct ScalarEngine {
   using Value = float;
-  static constexpr int kUnit = 1, kRows = 16, kPanels = 1, kChunk = 256;
+  static constexpr int kUnit = 1, kRows = 16, kPanels = 1, kGroup = 1, kChunk = 256;
 
   static void expand(const WeightKernels& weight, const uint8_t* panel, int64_t k, int64_t k0, int64_t k1,
                      float* b) {

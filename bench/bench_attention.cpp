@@ -1,0 +1,112 @@
+// Attention, one thread, one kv head: GFLOPS of the visible part for prompts, GB/s of cache bytes for
+// decoding. The cache is many heads long, so that decoding reads memory and not this machine's own caches.
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/isa_tables.h"
+
+namespace liuli::kernels {
+namespace {
+
+constexpr size_t kDecodeCacheBytes = size_t{256} << 20;
+
+struct Problem {
+  int head_dim, group, depth, n_rows, window;
+};
+
+struct Cache {
+  Cache(const AttentionKernels& kernels, const Problem& p, size_t least_bytes) {
+    const size_t page = kernels.page_bytes(p.head_dim, p.head_dim);
+    per_head = (p.depth + kPagePositions - 1) / kPagePositions;
+    heads = std::max<size_t>(1, least_bytes / (page * per_head));
+    storage.resize(heads * per_head * page + 64);
+    uint8_t* base = storage.data() + (64 - reinterpret_cast<uintptr_t>(storage.data()) % 64) % 64;
+    std::vector<float> k(p.head_dim), v(p.head_dim);
+    for (size_t i = 0; i < heads * per_head; i++) {
+      uint8_t* at = base + i * page;
+      pages.push_back(at);
+      for (int slot = 0; slot < kPagePositions; slot++) {
+        for (int d = 0; d < p.head_dim; d++) k[d] = v[d] = std::sin(float(d * 7 + slot * 13 + int(i)));
+        kernels.append(at, slot, k.data(), v.data(), p.head_dim, p.head_dim);
+      }
+    }
+  }
+  size_t per_head, heads;
+  std::vector<uint8_t> storage;
+  std::vector<const uint8_t*> pages;
+};
+
+double visible_keys(const Problem& p) {
+  double sum = 0;
+  for (int i = 0; i < p.n_rows; i++) {
+    const int seen = p.depth - p.n_rows + i + 1;
+    sum += p.window > 0 ? std::min(seen, p.window) : seen;
+  }
+  return sum;
+}
+
+AttentionArgs make_args(const Problem& p, const std::vector<float>& q, std::vector<float>& z) {
+  AttentionArgs args{};
+  args.q = q.data();
+  args.z = z.data();
+  args.q_row = args.z_row = p.group * p.head_dim;
+  args.q_head = args.z_head = p.head_dim;
+  args.first_position = p.depth - p.n_rows;
+  args.n_rows = p.n_rows;
+  args.group = p.group;
+  args.head_dim = args.value_dim = p.head_dim;
+  args.n_keys = p.depth;
+  args.causal = true;
+  args.window = p.window;
+  args.scale = 1 / std::sqrt(float(p.head_dim));
+  return args;
+}
+
+void attention(benchmark::State& state, Isa isa, Problem p) {
+  const AttentionKernels& kernels = kernels_for(isa)->attention;
+  const Cache cache(kernels, p, p.n_rows == 1 ? kDecodeCacheBytes : 0);
+  std::vector<float> q(p.n_rows * p.group * p.head_dim, 0.3f), z(q.size());
+  std::vector<float> scratch(kernels.scratch_bytes(p.head_dim, p.head_dim, p.group) / 4 + 16);
+  void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64 / 4;
+  AttentionArgs args = make_args(p, q, z);
+  size_t head = 0;
+  for (auto _ : state) {
+    args.pages = cache.pages.data() + head * cache.per_head;
+    kernels.attend(args, aligned);
+    head = (head + 1) % cache.heads;
+    benchmark::ClobberMemory();
+  }
+  const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+  state.counters["GFLOPS"] = benchmark::Counter(4e-9 * p.head_dim * p.group * visible_keys(p), rate);
+  state.counters["GB/s"] =
+      benchmark::Counter(1e-9 * cache.per_head * kernels.page_bytes(p.head_dim, p.head_dim), rate);
+}
+
+const Problem kProblems[] = {
+    {64, 4, 512, 512, 0},  {64, 4, 2048, 512, 0},  {64, 4, 8192, 512, 0},  {64, 4, 8192, 512, 1024},
+    {128, 4, 512, 512, 0}, {128, 4, 2048, 512, 0}, {128, 4, 8192, 512, 0}, {256, 4, 2048, 512, 0},
+    {64, 3, 4096, 1, 0},   {64, 1, 4096, 1, 0},    {128, 4, 4096, 1, 0},   {128, 1, 4096, 1, 0},
+    {128, 8, 4096, 1, 0},  {256, 4, 4096, 1, 0},
+};
+
+int register_all() {
+  for (Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+    const Kernels* kernels = kernels_for(isa);
+    if (!kernels) continue;
+    for (const Problem& p : kProblems) {
+      const std::string name = std::string("attention/") + kernels->name +
+                               "/head_dim:" + std::to_string(p.head_dim) +
+                               "/group:" + std::to_string(p.group) + "/rows:" + std::to_string(p.n_rows) +
+                               "/depth:" + std::to_string(p.depth) + (p.window ? "/window:1024" : "");
+      benchmark::RegisterBenchmark(name.c_str(), attention, isa, p);
+    }
+  }
+  return 0;
+}
+const int kRegistered = register_all();
+
+}  // namespace
+}  // namespace liuli::kernels

@@ -1,0 +1,71 @@
+// Prompt products: GFLOPS of one thread per level, shape and number of rows, packing and expansion of Q8-like
+// weights left out or in by the panel's form; and the bare rate of the instruction that does the work.
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "kernels/isa_tables.h"
+
+namespace liuli::kernels {
+namespace {
+
+constexpr int kPrompt = 512;
+
+size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+struct AlignedBytes {
+  explicit AlignedBytes(size_t bytes) : storage(bytes + 64) {}
+  uint8_t* data() { return storage.data() + (64 - reinterpret_cast<uintptr_t>(storage.data()) % 64) % 64; }
+  std::vector<uint8_t> storage;
+};
+
+// Panels that already are bf16 tiles: expanding them is a copy.
+void copy_tiles(const uint8_t* panel, int64_t, int64_t begin, int64_t end, uint16_t* tiles) noexcept {
+  std::memcpy(tiles, panel + begin * kPanelRows * 2, (end - begin) * kPanelRows * 2);
+}
+
+void prompt_product(benchmark::State& state, Isa isa, int d_out, int64_t k, int n_rows) {
+  const PromptKernels& kernels = kernels_for(isa)->prompt;
+  WeightKernels weight{};
+  weight.expand_bf16 = &copy_tiles;
+  const int panels = d_out / kPanelRows;
+  const size_t panel_bytes = round_up(k, kPanelK) * kPanelRows * 2;
+  AlignedBytes w(panel_bytes * panels), packed(kernels.packed_bytes(n_rows, k)),
+      scratch(kernels.scratch_bytes(n_rows, k));
+  std::vector<float> x(n_rows * k, 0.5f), y(static_cast<size_t>(n_rows) * d_out);
+  for (auto _ : state) {
+    for (int strip = 0; strip < (n_rows + 15) / 16; strip++)
+      kernels.pack_strip(x.data(), k, n_rows, k, strip, packed.data());
+    kernels.multiply(weight, w.data(), panel_bytes, 0, panels, k, packed.data(), n_rows, y.data(), d_out,
+                     scratch.data());
+    benchmark::ClobberMemory();
+  }
+  state.counters["GFLOPS"] =
+      benchmark::Counter(2e-9 * d_out * k * n_rows, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+struct Shape {
+  int d_out, k;
+};
+constexpr Shape kShapes[] = {{4096, 4096}, {576, 1536}, {1536, 576}, {896, 4864}, {4864, 896}, {640, 2048}};
+
+int register_all() {
+  for (Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+    const Kernels* kernels = kernels_for(isa);
+    if (!kernels) continue;
+    for (const Shape& s : kShapes) {
+      for (int n_rows : {1, 8, 32, 64, kPrompt}) {
+        const std::string name = std::string("prompt/") + kernels->name + '/' + std::to_string(s.d_out) +
+                                 'x' + std::to_string(s.k) + "/rows:" + std::to_string(n_rows);
+        benchmark::RegisterBenchmark(name.c_str(), prompt_product, isa, s.d_out, s.k, n_rows);
+      }
+    }
+  }
+  return 0;
+}
+const int kRegistered = register_all();
+
+}  // namespace
+}  // namespace liuli::kernels

@@ -1,0 +1,356 @@
+// Attention of every level this machine has, and the matrix unit's code over emulated tiles, against double
+// sums over the cached values; and that a query's bits depend neither on the queries it comes with nor on who
+// looks at the scores.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/isa_tables.h"
+
+namespace liuli::kernels {
+const AttentionKernels* attention_amx_emulated() noexcept;
+
+namespace {
+
+struct Level {
+  std::string name;
+  const AttentionKernels* kernels;
+};
+
+std::vector<Level> levels() {
+  std::vector<Level> found;
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+    if (const Kernels* k = kernels_for(isa)) found.push_back({k->name, &k->attention});
+  }
+  const bool avx512_bf16 = kernels_for(Isa::avx512_bf16) != nullptr;
+  if (avx512_bf16 && attention_amx_emulated())
+    found.push_back({"amx, emulated tiles", attention_amx_emulated()});
+  found.push_back({"f32", &kernels_for(Isa::scalar)->attention_f32});
+  found.push_back({"exact", &exact_attention()});
+  return found;
+}
+
+struct Shape {
+  int head_dim, value_dim, group = 4, window = 0;
+  float soft_cap = 0;
+  bool causal = true;
+};
+
+void PrintTo(const Shape& s, std::ostream* out) {
+  *out << "head_dim " << s.head_dim << " value_dim " << s.value_dim << " group " << s.group << " window "
+       << s.window << " soft_cap " << s.soft_cap << (s.causal ? " causal" : " bidirectional");
+}
+
+float* aligned(std::vector<float>& storage) {
+  return reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64);
+}
+
+std::vector<float> gaussian(size_t n, unsigned seed, float scale = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> x(n);
+  for (float& v : x) v = normal(random);
+  return x;
+}
+
+// The cache of one kv head: n_keys positions.
+struct Cache {
+  Cache(const AttentionKernels& attention, const Shape& s, int keys)
+      : kernels(attention),
+        shape(s),
+        n_keys(keys),
+        page_floats(attention.page_bytes(s.head_dim, s.value_dim) / 4) {
+    const int n_pages = (n_keys + kPagePositions - 1) / kPagePositions;
+    storage.resize(n_pages * page_floats + 16);
+    for (int p = 0; p < n_pages; p++)
+      pages.push_back(reinterpret_cast<uint8_t*>(aligned(storage) + p * page_floats));
+    const auto k = gaussian(n_keys * s.head_dim, 1), v = gaussian(n_keys * s.value_dim, 2);
+    for (int t = 0; t < n_keys; t++) {
+      kernels.append(pages[t / kPagePositions], t % kPagePositions, &k[t * s.head_dim], &v[t * s.value_dim],
+                     s.head_dim, s.value_dim);
+    }
+  }
+  const AttentionKernels& kernels;
+  Shape shape;
+  int n_keys;
+  size_t page_floats;
+  std::vector<float> storage;
+  std::vector<uint8_t*> pages;
+};
+
+// What a run leaves behind. Rows are [n_rows][group][dim].
+struct Result {
+  std::vector<float> z, scores, max, sum;
+};
+
+struct Queries {
+  Queries(const Shape& s, int first, int rows, unsigned seed = 3)
+      : first_position(first), n_rows(rows), q(gaussian(size_t(rows) * s.group * s.head_dim, seed, 1.5f)) {}
+  int first_position, n_rows;
+  std::vector<float> q;
+};
+
+AttentionArgs make_args(const Cache& cache, const Queries& queries) {
+  const Shape& s = cache.shape;
+  AttentionArgs args{};
+  args.q = queries.q.data();
+  args.q_row = s.group * s.head_dim;
+  args.q_head = s.head_dim;
+  args.z_row = s.group * s.value_dim;
+  args.z_head = s.value_dim;
+  args.pages = cache.pages.data();
+  args.first_position = queries.first_position;
+  args.n_rows = queries.n_rows;
+  args.group = s.group;
+  args.head_dim = s.head_dim;
+  args.value_dim = s.value_dim;
+  args.n_keys = cache.n_keys;
+  args.causal = s.causal;
+  args.window = s.window;
+  args.scale = 1 / std::sqrt(float(s.head_dim));
+  args.soft_cap = s.soft_cap;
+  return args;
+}
+
+void attend(const Cache& cache, const AttentionArgs& args) {
+  const Shape& s = cache.shape;
+  std::vector<float> scratch(cache.kernels.scratch_bytes(s.head_dim, s.value_dim, args.group) / 4 + 16, NAN);
+  cache.kernels.attend(args, aligned(scratch));
+}
+
+// All rows in chunks of `cut`; with `watched`, scores, maxima and sums too (one chunk only).
+Result run(const Cache& cache, const Queries& queries, int cut, bool watched = false) {
+  const Shape& s = cache.shape;
+  Result result;
+  result.z.assign(size_t(queries.n_rows) * s.group * s.value_dim, NAN);
+  AttentionArgs all = make_args(cache, queries);
+  if (watched) {
+    result.scores.assign(size_t(s.group) * queries.n_rows * cache.n_keys, NAN);
+    result.max.assign(s.group * queries.n_rows, NAN);
+    result.sum = result.max;
+    all.scores = result.scores.data();
+    all.row_max = result.max.data();
+    all.row_sum = result.sum.data();
+  }
+  for (int i = 0; i < queries.n_rows; i += cut) {
+    AttentionArgs args = all;
+    args.q += i * args.q_row;
+    args.z = result.z.data() + i * args.z_row;
+    args.first_position += i;
+    args.n_rows = std::min(cut, queries.n_rows - i);
+    attend(cache, args);
+  }
+  return result;
+}
+
+bool visible(const Shape& s, int t, int u, int n_keys) {
+  if (u >= n_keys || (s.causal && u > t)) return false;
+  return s.window == 0 || (u <= t && t - u < s.window);
+}
+
+// Row i, head g in double over the values as cached; also its scores.
+std::vector<double> reference(const Cache& cache, const Queries& queries, int i, int g,
+                              std::vector<double>& scores) {
+  const Shape& s = cache.shape;
+  const float* q = &queries.q[(size_t(i) * s.group + g) * s.head_dim];
+  std::vector<float> k(s.head_dim), v(s.value_dim);
+  std::vector<double> z(s.value_dim);
+  scores.assign(cache.n_keys, -INFINITY);
+  double max = -INFINITY, l = 0;
+  for (int u = 0; u < cache.n_keys; u++) {
+    if (!visible(s, queries.first_position + i, u, cache.n_keys)) continue;
+    cache.kernels.read(cache.pages[u / 64], u % 64, k.data(), v.data(), s.head_dim, s.value_dim);
+    double dot = 0;
+    for (int d = 0; d < s.head_dim; d++) dot += double(q[d]) * k[d];
+    dot /= std::sqrt(double(s.head_dim));
+    scores[u] = s.soft_cap != 0 ? s.soft_cap * std::tanh(dot / s.soft_cap) : dot;
+    max = std::max(max, scores[u]);
+  }
+  for (int u = 0; u < cache.n_keys; u++) {
+    if (scores[u] == -INFINITY) continue;
+    cache.kernels.read(cache.pages[u / 64], u % 64, k.data(), v.data(), s.head_dim, s.value_dim);
+    const double p = std::exp(scores[u] - max);
+    l += p;
+    for (int d = 0; d < s.value_dim; d++) z[d] += p * v[d];
+  }
+  for (double& d : z) d /= l;
+  return z;
+}
+
+double error_against_double(const Cache& cache, const Queries& queries, const std::vector<float>& z) {
+  const Shape& s = cache.shape;
+  std::vector<double> scores;
+  double error = 0, size = 0;
+  for (int i = 0; i < queries.n_rows; i += 5) {
+    for (int g = 0; g < s.group; g++) {
+      const std::vector<double> want = reference(cache, queries, i, g, scores);
+      for (int d = 0; d < s.value_dim; d++) {
+        const double difference = z[(size_t(i) * s.group + g) * s.value_dim + d] - want[d];
+        error += difference * difference;
+        size += want[d] * want[d];
+      }
+    }
+  }
+  return error / size;
+}
+
+std::vector<Shape> shapes() {
+  std::vector<Shape> all;
+  for (int d : {1, 18, 22, 32, 64, 80, 128, 256}) all.push_back({d, d});
+  all.push_back({64, 64, 4, 100});
+  all.push_back({128, 128, 1, 300});
+  all.push_back({32, 32, 7, 5});
+  all.push_back({64, 64, 2, 0, 20.0f});
+  all.push_back({64, 64, 3, 0, 0, false});
+  all.push_back({80, 80, 1, 0, 0, false});
+  all.push_back({192, 128, 1});
+  all.push_back({24, 72, 5, 64});
+  return all;
+}
+
+TEST(Attention, StaysWithinBf16RoundingOfDoubleSumsOverTheCache) {
+  for (const Level& level : levels()) {
+    for (const Shape& shape : shapes()) {
+      const Cache cache(*level.kernels, shape, 300);
+      const Queries queries(shape, 150, 150);
+      EXPECT_LE(error_against_double(cache, queries, run(cache, queries, 150).z), 1e-5)
+          << level.name << ' ' << testing::PrintToString(shape);
+    }
+  }
+}
+
+TEST(Attention, InF32AndDoubleIsAsCloseAsTheirArithmetic) {
+  const Shape shape{80, 48, 3};
+  const Queries queries(shape, 200, 300);
+  const Cache f32(kernels_for(Isa::scalar)->attention_f32, shape, 500), exact(exact_attention(), shape, 500);
+  EXPECT_LE(error_against_double(f32, queries, run(f32, queries, 300).z), 1e-12);
+  EXPECT_LE(error_against_double(exact, queries, run(exact, queries, 300).z), 1e-14);
+}
+
+TEST(Attention, GivesAQueryTheSameBitsInChunksOfAnySize) {
+  for (const Level& level : levels()) {
+    for (const Shape& shape : shapes()) {
+      const Cache cache(*level.kernels, shape, 600);
+      const Queries queries(shape, 450, 150);
+      const std::vector<float> whole = run(cache, queries, 150).z;
+      for (int cut : {1, 3, 37}) {
+        const std::vector<float> cut_up = run(cache, queries, cut).z;
+        EXPECT_EQ(std::memcmp(whole.data(), cut_up.data(), whole.size() * 4), 0)
+            << level.name << ' ' << testing::PrintToString(shape) << " chunks of " << cut;
+      }
+    }
+  }
+}
+
+TEST(Attention, GivesAQueryTheSameBitsForAnyPartOfItsGroup) {
+  for (const Level& level : levels()) {
+    const Shape shape{64, 64, 7};
+    const Cache cache(*level.kernels, shape, 700);
+    const Queries queries(shape, 0, 700);
+    const Result whole = run(cache, queries, 700);
+    Result parts = whole;
+    std::fill(parts.z.begin(), parts.z.end(), NAN);
+    for (int head = 0; head < shape.group; head += 3) {
+      AttentionArgs args = make_args(cache, queries);
+      args.q += head * args.q_head;
+      args.z = parts.z.data() + head * args.z_head;
+      args.group = std::min(3, shape.group - head);
+      attend(cache, args);
+    }
+    EXPECT_EQ(std::memcmp(whole.z.data(), parts.z.data(), whole.z.size() * 4), 0) << level.name;
+  }
+}
+
+TEST(Attention, ShowsItsScoresMaximaAndSumsWithoutChangingABit) {
+  for (const Level& level : levels()) {
+    for (const Shape& shape : {Shape{64, 64, 4}, Shape{48, 80, 2, 100}, Shape{64, 64, 2, 0, 20.0f},
+                               Shape{64, 64, 1, 0, 0, false}}) {
+      const Cache cache(*level.kernels, shape, 410);
+      const Queries queries(shape, 290, 120);
+      const Result plain = run(cache, queries, 120), watched = run(cache, queries, 120, true);
+      ASSERT_EQ(std::memcmp(plain.z.data(), watched.z.data(), plain.z.size() * 4), 0) << level.name;
+      std::vector<double> want;
+      for (int i = 0; i < 120; i += 17) {
+        for (int g = 0; g < shape.group; g++) {
+          const std::vector<double> z = reference(cache, queries, i, g, want);
+          const int at = g * 120 + i;
+          const float* scores = &watched.scores[size_t(at) * cache.n_keys];
+          double max = -INFINITY, total = 0;
+          std::vector<float> pattern(cache.n_keys);
+          level.kernels->pattern(scores, watched.max[at], watched.sum[at], cache.n_keys, pattern.data());
+          std::vector<double> again(shape.value_dim);
+          std::vector<float> k(shape.head_dim), v(shape.value_dim);
+          for (int u = 0; u < cache.n_keys; u++) {
+            if (want[u] == -INFINITY) continue;
+            ASSERT_NEAR(scores[u], want[u], 0.03) << level.name << " row " << i << " key " << u;
+            max = std::max(max, double(scores[u]));
+            total += pattern[u];
+            cache.kernels.read(cache.pages[u / 64], u % 64, k.data(), v.data(), shape.head_dim,
+                               shape.value_dim);
+            for (int d = 0; d < shape.value_dim; d++) again[d] += double(pattern[u]) * v[d];
+          }
+          EXPECT_EQ(watched.max[at], float(max)) << level.name;
+          EXPECT_NEAR(total, 1, 1e-5) << level.name;
+          for (int d = 0; d < shape.value_dim; d++) {
+            EXPECT_NEAR(again[d], watched.z[(size_t(i) * shape.group + g) * shape.value_dim + d], 0.01)
+                << level.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, KeepsWhatWasAppendedToBf16Precision) {
+  for (const Level& level : levels()) {
+    for (const Shape& shape : {Shape{18, 22}, Shape{64, 64}, Shape{80, 33}}) {
+      const Cache cache(*level.kernels, shape, 64);
+      const auto k = gaussian(64 * shape.head_dim, 1), v = gaussian(64 * shape.value_dim, 2);
+      std::vector<float> got_k(shape.head_dim), got_v(shape.value_dim);
+      for (int t = 0; t < 64; t++) {
+        cache.kernels.read(cache.pages[0], t, got_k.data(), got_v.data(), shape.head_dim, shape.value_dim);
+        for (int d = 0; d < shape.head_dim; d++) {
+          const float want = k[t * shape.head_dim + d];
+          EXPECT_NEAR(got_k[d], want, std::fabs(want) / 256);
+        }
+        for (int d = 0; d < shape.value_dim; d++) {
+          const float want = v[t * shape.value_dim + d];
+          EXPECT_NEAR(got_v[d], want, std::fabs(want) / 256);
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, SurvivesScoresFarApart) {
+  for (const Level& level : levels()) {
+    const Shape shape{64, 64, 2};
+    const Cache cache(*level.kernels, shape, 600);
+    Queries queries(shape, 560, 40);
+    for (float& q : queries.q) q *= 200;  // maxima of some hundreds: one key takes all
+    const double nmse = error_against_double(cache, queries, run(cache, queries, 40).z);
+    EXPECT_LE(nmse, level.name == "f32" || level.name == "exact" ? 1e-5 : 0.05) << level.name;
+  }
+}
+
+TEST(Attention, HasTheSameBitsOnEveryLevelOfF32Fma) {
+  const Kernels* scalar = kernels_for(Isa::scalar);
+  for (Isa isa : {Isa::avx2, Isa::avx512}) {
+    const Kernels* level = kernels_for(isa);
+    if (!level) continue;
+    for (const Shape& shape : shapes()) {
+      const Cache a(scalar->attention, shape, 300), b(level->attention, shape, 300);
+      const Queries queries(shape, 150, 150);
+      const auto x = run(a, queries, 150).z, y = run(b, queries, 150).z;
+      EXPECT_EQ(std::memcmp(x.data(), y.data(), x.size() * 4), 0)
+          << level->name << ' ' << testing::PrintToString(shape);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace liuli::kernels

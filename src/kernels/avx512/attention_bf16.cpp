@@ -1,0 +1,107 @@
+// Attention by vdpbf16ps on the page's own lines: 16 keys (or dims) per line, the pair of q (or p) broadcast.
+#include "kernels/avx512/attention_lanes.h"
+#include "kernels/isa_tables.h"
+
+namespace liuli::kernels {
+namespace {
+
+struct Bf16Dots {
+  using Lanes = Avx512Lanes;
+  using Query = uint16_t;
+  using Weight = uint16_t;
+  using View = GroupView<Bf16Dots>;
+  static constexpr int kGroup = 8;
+  static constexpr int kTiles =
+      2;  // tiles of 16 keys or dims at a time: 16 accumulators, twice the latency of a product
+
+  static void begin(int) {}
+  static void end() {}
+  static uint16_t to_query(float x) {
+    return static_cast<uint16_t>(_mm_extract_epi16((__m128i)_mm_cvtneps_pbh(_mm_set_ss(x)), 0));
+  }
+  static void store_weights(uint16_t* p, __m512 even, __m512 odd) {
+    _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
+  }
+
+  /// acc[r][t] += Σ over `lines` of the pair i of a[r] times line i of tile t.
+  template <int R, int T>
+  static inline __attribute__((always_inline)) void accumulate(__m512 (&acc)[R][T], const uint16_t* a,
+                                                               ptrdiff_t lda, const uint16_t* tiles,
+                                                               ptrdiff_t tile, int lines) {
+    for (int i = 0; i < lines; i++) {
+      __m512bh line[T];
+      for (int t = 0; t < T; t++) line[t] = (__m512bh)_mm512_loadu_si512(tiles + t * tile + i * 32);
+      for (int r = 0; r < R; r++) {
+        int pair;
+        __builtin_memcpy(&pair, a + r * lda + 2 * i, sizeof pair);
+        const __m512bh both = (__m512bh)_mm512_set1_epi32(pair);
+        for (int t = 0; t < T; t++) acc[r][t] = _mm512_dpbf16_ps(acc[r][t], line[t], both);
+      }
+    }
+  }
+
+  template <int R>
+  static void score_rows(const View& g) {
+    const ptrdiff_t tile = g.key_dim * 16;
+    for (int page = g.page_begin; page < g.page_end; page++) {
+      const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
+      for (int t = 0; t < 4; t += kTiles) {
+        __m512 acc[R][kTiles];
+        for (auto& row : acc) {
+          for (__m512& v : row) v = _mm512_setzero_ps();
+        }
+        accumulate<R, kTiles>(acc, g.q, g.key_dim, keys + t * tile, tile, (g.head_dim + 1) / 2);
+        float* s = g.scores + page * kPagePositions + t * 16;
+        for (int r = 0; r < R; r++) {
+          for (int j = 0; j < kTiles; j++) _mm512_storeu_ps(s + r * kBlock + j * 16, acc[r][j]);
+        }
+      }
+    }
+  }
+
+  template <int R, int T>
+  static void value_tiles(const View& g, int d) {
+    __m512 acc[R][T];
+    float* z = g.z + d * 16;
+    for (int r = 0; r < R; r++) {
+      for (int j = 0; j < T; j++) acc[r][j] = _mm512_loadu_ps(z + r * g.value_dim + j * 16);
+    }
+    for (int page = g.page_begin; page < g.page_end; page++) {
+      const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
+      const uint16_t* values = keys + kPagePositions * g.key_dim + d * 1024;
+      accumulate<R, T>(acc, g.p + page * kPagePositions, kBlock, values, 1024, kPagePositions / 2);
+    }
+    for (int r = 0; r < R; r++) {
+      for (int j = 0; j < T; j++) _mm512_storeu_ps(z + r * g.value_dim + j * 16, acc[r][j]);
+    }
+  }
+
+  template <int R>
+  static void scores_of(const View& g) {
+    if constexpr (R > 1) {
+      if (g.units < R) return scores_of<R - 1>(g);
+    }
+    score_rows<R>(g);
+  }
+  template <int R>
+  static void values_of(const View& g) {
+    if constexpr (R > 1) {
+      if (g.units < R) return values_of<R - 1>(g);
+    }
+    int d = 0;
+    for (; d + kTiles <= g.value_dim / 16; d += kTiles) value_tiles<R, kTiles>(g, d);
+    for (; d < g.value_dim / 16; d++) value_tiles<R, 1>(g, d);
+  }
+  static void scores(const View& g) { scores_of<kGroup>(g); }
+  static void values(const View& g) { values_of<kGroup>(g); }
+};
+
+}  // namespace
+
+const AttentionKernels* attention_avx512_bf16() noexcept {
+  static constexpr AttentionKernels kernels =
+      BlockedAttention<Bf16Dots>::table("bf16 pages, bf16 dot product, AVX512_BF16");
+  return &kernels;
+}
+
+}  // namespace liuli::kernels

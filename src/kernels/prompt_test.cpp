@@ -1,0 +1,197 @@
+// The prompt product of every level this machine has, and the matrix unit's code over emulated tiles, against
+// double sums over the same bf16 weights; and that a row's bits depend on nothing but the row.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/isa_tables.h"
+
+namespace liuli::kernels {
+const PromptKernels* prompt_amx_emulated() noexcept;
+
+namespace {
+
+constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+float bf16(float x) {  // round to nearest even
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+}
+
+// Panels for this test are plain f32 rows, [16][k padded to 64]; expanding them needs no kernel under test.
+void expand_rows(const uint8_t* panel, int64_t k, int64_t begin, int64_t end, uint16_t* tiles) noexcept {
+  const auto* rows = reinterpret_cast<const float*>(panel);
+  const int64_t stride = round_up(k, kPanelK);
+  for (int64_t i = begin; i < end; i++) {
+    for (int lane = 0; lane < kPanelRows; lane++) {
+      const float w = i < k ? bf16(rows[lane * stride + i]) : 0.0f;
+      tiles[(i - begin) / 2 * 32 + lane * 2 + i % 2] =
+          static_cast<uint16_t>(std::bit_cast<uint32_t>(w) >> 16);
+    }
+  }
+}
+
+struct AlignedBytes {
+  explicit AlignedBytes(size_t bytes) : storage(bytes + 64) {}
+  void* data() { return reinterpret_cast<void*>(round_up(reinterpret_cast<intptr_t>(storage.data()), 64)); }
+  std::vector<uint8_t> storage;
+};
+
+struct Matrix {
+  Matrix(int n_panels, int64_t columns, unsigned seed)
+      : panels(n_panels), k(columns), stride(round_up(k, kPanelK)), rows(n_panels * kPanelRows * stride) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    for (int r = 0; r < n_panels * kPanelRows; r++) {
+      for (int64_t i = 0; i < k; i++) rows[r * stride + i] = normal(random);
+    }
+    weight.expand_bf16 = &expand_rows;
+  }
+  int panels;
+  int64_t k, stride;
+  std::vector<float> rows;
+  WeightKernels weight{};
+};
+
+std::vector<float> gaussian(size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(n);
+  for (float& v : x) v = normal(random);
+  return x;
+}
+
+constexpr float kUntouched = 12345.0f;
+
+// y [n_rows][16 · panels], of which panels [begin, end) are computed; x rows lie ldx apart.
+std::vector<float> multiply(const PromptKernels& kernels, const Matrix& w, const float* x, ptrdiff_t ldx,
+                            int n_rows, int begin, int end) {
+  AlignedBytes packed(kernels.packed_bytes(n_rows, w.k)), scratch(kernels.scratch_bytes(n_rows, w.k));
+  for (int strip = 0; strip < (n_rows + 15) / 16; strip++) {
+    kernels.pack_strip(x, ldx, n_rows, w.k, strip, packed.data());
+  }
+  const ptrdiff_t ldy = w.panels * kPanelRows;
+  std::vector<float> y(n_rows * ldy, kUntouched);
+  kernels.multiply(w.weight, reinterpret_cast<const uint8_t*>(w.rows.data()),
+                   w.stride * kPanelRows * sizeof(float), begin, end, w.k, packed.data(), n_rows, y.data(),
+                   ldy, scratch.data());
+  return y;
+}
+
+double error_against_double(const Matrix& w, const std::vector<float>& x, int n_rows,
+                            const std::vector<float>& y) {
+  double error = 0, size = 0;
+  const int n = w.panels * kPanelRows;
+  for (int m = 0; m < n_rows; m++) {
+    for (int r = 0; r < n; r++) {
+      double sum = 0;
+      for (int64_t i = 0; i < w.k; i++) sum += double(x[m * w.k + i]) * w.rows[r * w.stride + i];
+      error += (y[m * n + r] - sum) * (y[m * n + r] - sum);
+      size += sum * sum;
+    }
+  }
+  return error / size;
+}
+
+struct Level {
+  std::string name;
+  const PromptKernels* kernels;
+};
+
+std::vector<Level> levels() {
+  std::vector<Level> found;
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+    if (const Kernels* k = kernels_for(isa)) found.push_back({k->name, &k->prompt});
+  }
+  const bool avx512_bf16 = kernels_for(Isa::avx512_bf16) != nullptr;
+  if (avx512_bf16 && prompt_amx_emulated()) found.push_back({"amx, emulated tiles", prompt_amx_emulated()});
+  return found;
+}
+
+const int64_t kLengths[] = {1, 18, 31, 32, 33, 54, 65, 96, 256, 288, 513, 576, 1000};
+
+TEST(PromptProduct, StaysWithinBf16RoundingOfTheDoubleProduct) {
+  for (const Level& level : levels()) {
+    for (int64_t k : kLengths) {
+      const int n_rows = 21;
+      const Matrix w(5, k, 1);
+      const std::vector<float> x = gaussian(n_rows * k, 2);
+      const double nmse =
+          error_against_double(w, x, n_rows, multiply(*level.kernels, w, x.data(), k, n_rows, 0, 5));
+      EXPECT_LE(nmse, 1e-5) << level.name << " k " << k;
+    }
+  }
+}
+
+TEST(PromptProduct, GivesARowTheSameBitsForEveryNumberOfRows) {
+  for (const Level& level : levels()) {
+    for (int64_t k : {54, 576, 1000}) {
+      const Matrix w(4, k, 3);
+      const int most = 130, n = w.panels * kPanelRows;
+      const std::vector<float> x = gaussian(most * k, 4);
+      const std::vector<float> all = multiply(*level.kernels, w, x.data(), k, most, 0, w.panels);
+      for (int n_rows = 1; n_rows <= 70; n_rows++) {
+        const int first = (n_rows * 7) % (most - n_rows);
+        const auto some = multiply(*level.kernels, w, x.data() + first * k, k, n_rows, 0, w.panels);
+        ASSERT_EQ(std::memcmp(some.data(), all.data() + first * n, some.size() * 4), 0)
+            << level.name << " k " << k << " rows " << n_rows;
+      }
+    }
+  }
+}
+
+TEST(PromptProduct, GivesARowTheSameBitsForEveryRangeOfPanels) {
+  for (const Level& level : levels()) {
+    const Matrix w(13, 576, 5);
+    const int n_rows = 37, n = w.panels * kPanelRows;
+    const std::vector<float> x = gaussian(n_rows * w.k, 6);
+    const std::vector<float> all = multiply(*level.kernels, w, x.data(), w.k, n_rows, 0, w.panels);
+    for (int begin = 0; begin < w.panels; begin++) {
+      for (int end = begin; end <= w.panels; end++) {
+        const std::vector<float> part = multiply(*level.kernels, w, x.data(), w.k, n_rows, begin, end);
+        for (int m = 0; m < n_rows; m++) {
+          for (int c = 0; c < n; c++) {
+            const bool inside = c >= begin * kPanelRows && c < end * kPanelRows;
+            ASSERT_EQ(part[m * n + c], inside ? all[m * n + c] : kUntouched)
+                << level.name << ' ' << begin << ' ' << end;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PromptProduct, ReadsRowsThatLieFurtherApart) {
+  for (const Level& level : levels()) {
+    const Matrix w(2, 70, 7);
+    const std::vector<float> x = gaussian(19 * 70, 8);
+    std::vector<float> spread(19 * 83, NAN);
+    for (int m = 0; m < 19; m++) std::copy_n(&x[m * 70], 70, &spread[m * 83]);
+    EXPECT_EQ(multiply(*level.kernels, w, spread.data(), 83, 19, 0, 2),
+              multiply(*level.kernels, w, x.data(), 70, 19, 0, 2))
+        << level.name;
+  }
+}
+
+TEST(PromptProduct, HasTheSameBitsOnEveryLevelOfF32Fma) {
+  const Kernels* scalar = kernels_for(Isa::scalar);
+  for (Isa isa : {Isa::avx2, Isa::avx512}) {
+    const Kernels* level = kernels_for(isa);
+    if (!level) continue;
+    for (int64_t k : kLengths) {
+      const Matrix w(7, k, 9);
+      const std::vector<float> x = gaussian(41 * k, 10);
+      const auto a = multiply(scalar->prompt, w, x.data(), k, 41, 0, 7),
+                 b = multiply(level->prompt, w, x.data(), k, 41, 0, 7);
+      EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * 4), 0) << level->name << " k " << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace liuli::kernels
