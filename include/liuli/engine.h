@@ -1,0 +1,130 @@
+// Load a model, turn text into tokens, run it, watch it. The command line uses this and nothing below it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "liuli/config.h"
+#include "liuli/error.h"
+#include "liuli/generation.h"
+#include "liuli/report.h"
+#include "liuli/trace.h"
+
+namespace liuli {
+
+/// How matrix products round. automatic: prompts in the prompt class and generated tokens in the decode class, or everything
+/// in f32 when all of a file's matrices are F32.
+enum class ProductClassChoice { automatic, prompt, decode, f32 };
+
+struct LoadSettings {
+  int threads = 0;     ///< 0: every CPU this process may use
+  bool exact = false;  ///< the second opinion: scalar reference, sums in double, weights stay mapped
+  ProductClassChoice product_class = ProductClassChoice::automatic;
+  std::string chat_template;  ///< "" the file's own; or chatml, llama3, gemma, plain
+  std::function<void(int64_t done, int64_t total)> on_progress;  ///< bytes of weights; may throw to stop
+};
+
+/// A prompt rendered by a chat template.
+struct ChatPrompt {
+  std::string text;
+  std::vector<int> ids;  ///< what came from the user is never matched as a control token
+};
+
+struct PerplexityResult {
+  double perplexity = 0, mean_nll = 0, standard_error = 0;  ///< error of mean_nll
+  int64_t predicted_tokens = 0;
+};
+
+class Session;
+struct EngineParts;
+
+/// A loaded model. Immutable; sessions run on it one at a time (they share its threads).
+class Engine {
+ public:
+  /// Errors: not_found, io_error, corrupt_file, unsupported, out_of_memory, cancelled.
+  static Engine load(const std::string& path, const LoadSettings& settings = {});
+  /// Only the vocabulary and the chat template, for tokenize, detokenize, render_chat.
+  static Engine load_tokenizer(const std::string& path, const std::string& chat_template = "");
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  const ModelConfig& config() const;
+  int threads() const;
+
+  // ---- text ----
+  /// add_special: add what the vocabulary prescribes (BOS…); parse_special: control tokens in the text are recognised.
+  std::vector<int> tokenize(std::string_view text, bool add_special = true, bool parse_special = false) const;
+  std::string detokenize(const std::vector<int>& ids) const;
+  std::string token_text(int id) const;  ///< bytes of one token, invalid ones as U+FFFD
+  int vocab_size() const;                ///< of the tokenizer; the model's rows may be more (padding)
+  bool is_end_token(int id) const;
+  std::optional<int> bos_id() const;
+
+  bool has_chat_template() const;
+  /// messages: [{"role": …, "content": …}], tools: array or null. Errors: unsupported (no template, or one Liuli cannot
+  /// run), invalid_argument (the template refuses the messages).
+  ChatPrompt render_chat(const nlohmann::json& messages, const nlohmann::json& tools,
+                         bool add_generation_prompt = true) const;
+
+  // ---- numbers ----
+  /// Logits of every position, in order: on_row(position, logits [vocab_size]). Errors: invalid_argument (ids, length).
+  void logits(const std::vector<int>& ids, const std::function<void(int, std::span<const float>)>& on_row,
+              int chunk = 512);
+  /// exp of the mean negative log-probability of each token after the first of each window of `context` tokens.
+  PerplexityResult perplexity(const std::vector<int>& ids, int context = 512,
+                              const std::function<void(int64_t, int64_t)>& on_progress = {});
+  /// Values at named points for a prompt. Errors: not_found (no such point; names the nearest), invalid_argument.
+  std::vector<TracedTensor> trace(const std::vector<int>& ids, const std::vector<std::string>& points,
+                                  const TraceSettings& settings = {});
+  /// Which kernel and layout every weight uses, and the memory a context takes.
+  ModelPlan plan(int context = 0) const;
+
+  EngineParts& parts() const { return *parts_; }  ///< for the library's own use
+
+ private:
+  friend class Session;
+  explicit Engine(std::unique_ptr<EngineParts> parts);
+  std::unique_ptr<EngineParts> parts_;
+};
+
+/// One conversation: its tokens and their cache.
+class Session {
+ public:
+  /// max_context 0: the model's own, cut to what memory allows on first use.
+  explicit Session(Engine& engine, int max_context = 0);
+  ~Session();
+  Session(Session&&) noexcept;
+
+  /// Makes `prompt` the session's tokens (reusing the cache where its beginning agrees) and continues it.
+  /// on_token sees each token as it comes; returning false stops.
+  GenerateResult generate(const std::vector<int>& prompt, const GenerateSettings& settings,
+                          const std::function<bool(const GeneratedToken&)>& on_token = {});
+
+  /// Appends tokens; returns the logits after the last one, valid until the engine runs again. generated: decode class.
+  std::span<const float> feed(std::span<const int> ids, bool generated = false, int chunk = 512);
+  /// One token for each of several sessions of one engine, in one step; their logits in order.
+  static std::vector<std::span<const float>> feed_together(std::span<Session* const> sessions, std::span<const int> ids);
+
+  const std::vector<int>& tokens() const;
+  int max_context() const;
+  void truncate(int n_tokens);  ///< forgets everything from position n_tokens on
+  size_t cache_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The instruction set level in use ("avx512_bf16") and those this machine has. Errors: invalid_argument for a bad LIULI_ISA.
+std::string active_isa();
+std::vector<std::string> available_isas();
+
+}  // namespace liuli

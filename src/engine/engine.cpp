@@ -1,0 +1,186 @@
+#include "liuli/engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/engine_parts.h"
+#include "model/load.h"
+#include "report/plan.h"
+#include "trace/recorder.h"
+
+namespace liuli {
+
+Engine::Engine(std::unique_ptr<EngineParts> parts) : parts_(std::move(parts)) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Engine Engine::load(const std::string& path, const LoadSettings& settings) {
+  kernels::best_kernels();  // a bad LIULI_ISA is refused before any work
+  if (settings.threads < 0)
+    throw Error(ErrorCode::invalid_argument, fmt::format("threads is {}, expected 0 (all) or more", settings.threads));
+  std::shared_ptr<WeightSource> source = open_weights(path);
+  auto parts = std::make_unique<EngineParts>();
+  parts->path = path;
+  load_text_parts(*parts, *source, settings.chat_template);
+  parts->classes = run_classes(settings, *source);
+  parts->runner = std::make_unique<Runner>(settings.threads);
+  const LoadOptions options{settings.exact ? WeightForm::file_rows : WeightForm::panels, settings.on_progress};
+  parts->model = std::make_unique<Model>(load_model(std::move(source), parts->runner->pool, options));
+  return Engine(std::move(parts));
+}
+
+Engine Engine::load_tokenizer(const std::string& path, const std::string& chat_template) {
+  const auto source = open_weights(path);
+  auto parts = std::make_unique<EngineParts>();
+  parts->path = path;
+  load_text_parts(*parts, *source, chat_template);
+  return Engine(std::move(parts));
+}
+
+const ModelConfig& Engine::config() const {
+  if (parts_->model == nullptr)
+    throw Error(ErrorCode::invalid_argument, parts_->path + ": only the tokenizer was loaded");
+  return parts_->model->config;
+}
+
+int Engine::threads() const { return parts_->runner == nullptr ? 1 : parts_->runner->pool.size(); }
+
+std::vector<int> Engine::tokenize(std::string_view text, bool add_special, bool parse_special) const {
+  return parts_->tokenizer->encode(text, add_special, parse_special);
+}
+
+namespace {
+void check_vocabulary(const Tokenizer& tokenizer, std::span<const int> ids) {
+  for (int id : ids)
+    if (id < 0) throw Error(ErrorCode::invalid_argument, fmt::format("token {} is negative; the vocabulary has {}", id, tokenizer.vocab_size()));
+}
+}  // namespace
+
+std::string Engine::detokenize(const std::vector<int>& ids) const {
+  check_vocabulary(*parts_->tokenizer, ids);
+  return parts_->tokenizer->decode(ids);
+}
+
+std::string Engine::token_text(int id) const { return detokenize({id}); }
+int Engine::vocab_size() const { return parts_->tokenizer->vocab_size(); }
+
+bool Engine::is_end_token(int id) const {
+  return std::find(parts_->end_tokens.begin(), parts_->end_tokens.end(), id) != parts_->end_tokens.end();
+}
+
+std::optional<int> Engine::bos_id() const {
+  const int bos = parts_->tokenizer->data().bos;
+  return bos >= 0 ? std::optional<int>(bos) : std::nullopt;
+}
+
+bool Engine::has_chat_template() const { return parts_->chat_template.has_value(); }
+
+ChatPrompt Engine::render_chat(const nlohmann::json& messages, const nlohmann::json& tools,
+                               bool add_generation_prompt) const {
+  if (!parts_->chat_template) throw Error(ErrorCode::unsupported, parts_->chat_template_problem);
+  const TokenizerData& data = parts_->tokenizer->data();
+  nlohmann::json trusted = {{"add_generation_prompt", add_generation_prompt}};
+  auto name = [&](int id) { return id >= 0 ? data.tokens[static_cast<size_t>(id)] : std::string(); };
+  trusted["bos_token"] = name(data.bos);
+  trusted["eos_token"] = name(data.eos);
+  if (data.padding >= 0) trusted["pad_token"] = name(data.padding);
+  const auto spans = parts_->chat_template->render({{"messages", messages}, {"tools", tools}}, trusted);
+  ChatPrompt prompt;
+  for (const TextSpan& span : spans) prompt.text += span.text;
+  prompt.ids = parts_->tokenizer->encode_spans(spans);
+  return prompt;
+}
+
+void Engine::logits(const std::vector<int>& ids, const std::function<void(int, std::span<const float>)>& on_row,
+                    int chunk) {
+  parts_->check_tokens(ids, 0, config().max_seq_len);
+  Sequence sequence(*parts_->model, parts_->classes);
+  FeedOptions options;
+  options.chunk = chunk;
+  options.every_logit = true;
+  options.on_logits = [&](int first, Rows rows) {
+    for (int64_t i = 0; i < rows.n; i++)
+      on_row(first + static_cast<int>(i), {rows.row(i), static_cast<size_t>(rows.width)});
+  };
+  sequence.feed(*parts_->runner, ids, options);
+}
+
+namespace {
+
+// Sum and sum of squares of −log p(next token) over one window.
+struct NllSums {
+  double sum = 0, squares = 0;
+  int64_t n = 0;
+
+  void add(std::span<const float> logits, int next) {
+    const auto& rows = kernels::best_kernels().rows;
+    const double lse = static_cast<double>(rows.log_sum_exp(logits.data(), static_cast<int64_t>(logits.size())));
+    const double nll = lse - static_cast<double>(logits[static_cast<size_t>(next)]);
+    sum += nll;
+    squares += nll * nll;
+    n++;
+  }
+};
+
+}  // namespace
+
+PerplexityResult Engine::perplexity(const std::vector<int>& ids, int context,
+                                    const std::function<void(int64_t, int64_t)>& on_progress) {
+  const int64_t longest = config().max_seq_len;
+  if (context < 2 || context > longest)
+    throw Error(ErrorCode::invalid_argument, fmt::format("context is {}, expected 2…{}", context, longest));
+  if (ids.size() < 2)
+    throw Error(ErrorCode::invalid_argument, fmt::format("the text has {} tokens, perplexity needs at least 2", ids.size()));
+  NllSums sums;
+  for (size_t at = 0; at + 1 < ids.size(); at += static_cast<size_t>(context)) {
+    const size_t n = std::min(static_cast<size_t>(context), ids.size() - at);
+    if (n < 2) break;
+    const std::vector<int> window(ids.begin() + static_cast<ptrdiff_t>(at), ids.begin() + static_cast<ptrdiff_t>(at + n));
+    logits(window, [&](int position, std::span<const float> row) {
+      if (static_cast<size_t>(position) + 1 < n) sums.add(row, window[static_cast<size_t>(position) + 1]);
+    });
+    if (on_progress) on_progress(static_cast<int64_t>(at + n), static_cast<int64_t>(ids.size()));
+  }
+  const auto n = static_cast<double>(sums.n);
+  PerplexityResult result;
+  result.predicted_tokens = sums.n;
+  result.mean_nll = sums.sum / n;
+  result.perplexity = std::exp(result.mean_nll);
+  const double variance = std::max(0.0, sums.squares / n - result.mean_nll * result.mean_nll);
+  result.standard_error = std::sqrt(variance / n);
+  return result;
+}
+
+std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::vector<std::string>& points,
+                                        const TraceSettings& settings) {
+  parts_->check_tokens(ids, 0, config().max_seq_len);
+  Recorder recorder(config(), select_places(config(), points), static_cast<int64_t>(ids.size()), settings.max_bytes);
+  Sequence sequence(*parts_->model, parts_->classes);
+  FeedOptions options;
+  options.chunk = recorder.needs_one_pass() ? static_cast<int>(ids.size()) : settings.chunk;
+  options.listener = &recorder;
+  options.every_logit = recorder.needs_every_logit();
+  sequence.feed(*parts_->runner, ids, options);
+  return recorder.take();
+}
+
+ModelPlan Engine::plan(int context) const {
+  config();
+  return make_plan(*parts_->model, parts_->classes, threads(), context);
+}
+
+std::string active_isa() { return kernels::best_kernels().name; }
+
+std::vector<std::string> available_isas() {
+  std::vector<std::string> names;
+  for (auto isa : {kernels::Isa::scalar, kernels::Isa::avx2, kernels::Isa::avx512, kernels::Isa::avx512_bf16,
+                   kernels::Isa::amx})
+    if (const auto* table = kernels::kernels_for(isa)) names.push_back(table->name);
+  return names;
+}
+
+}  // namespace liuli

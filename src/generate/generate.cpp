@@ -1,0 +1,137 @@
+#include "generate/generate.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "generate/sampler.h"
+#include "generate/stop_matcher.h"
+#include "liuli/error.h"
+
+namespace liuli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+bool cancelled(const GenerateSettings& settings) {
+  return settings.cancel != nullptr && settings.cancel->load(std::memory_order_relaxed);
+}
+
+// Everything a generation carries from token to token.
+class Generation {
+ public:
+  Generation(const GenerationContext& context, Sequence& sequence, const GenerateSettings& settings,
+             const TokenCallback& on_token)
+      : context_(context),
+        sequence_(sequence),
+        settings_(settings),
+        on_token_(on_token),
+        sampler_(settings.sampling),
+        decoder_(context.tokenizer),
+        matcher_(settings.stop) {}
+
+  GenerateResult run(const std::vector<int>& prompt) {
+    history_ = prompt;
+    const auto start = Clock::now();
+    Rows logits = feed_prompt(prompt);
+    result_.prompt_seconds = seconds_since(start);
+    const auto decode_start = Clock::now();
+    generate_from(logits);
+    result_.decode_seconds = seconds_since(decode_start);
+    if (!matcher_.stopped()) emit_rest();
+    return std::move(result_);
+  }
+
+ private:
+  Rows feed_prompt(const std::vector<int>& prompt) {
+    const auto& cached = sequence_.tokens();
+    const size_t limit = std::min(cached.size(), prompt.size() - 1);
+    size_t reused = 0;
+    while (reused < limit && cached[reused] == prompt[reused]) reused++;
+    sequence_.truncate(static_cast<int>(reused));
+    result_.prompt_tokens = static_cast<int>(prompt.size());
+    result_.reused_tokens = static_cast<int>(reused);
+    FeedOptions options;
+    options.listener = context_.prompt_listener;
+    options.on_chunk = [&](int done, int total) {
+      if (settings_.on_prompt_progress) settings_.on_prompt_progress(done, total);
+      if (done < total && cancelled(settings_)) throw Error(ErrorCode::cancelled, "stopped while reading the prompt");
+    };
+    return sequence_.feed(context_.runner, std::span(prompt).subspan(reused), options);
+  }
+
+  void generate_from(Rows logits) {
+    for (int n = 0;; n++) {
+      if (n == settings_.max_tokens) return stop(StopReason::max_tokens);
+      if (cancelled(settings_)) return stop(StopReason::cancelled);
+      // Rows beyond the vocabulary are padding of the matrix: they have no text and are never chosen.
+      const auto usable = std::min<int64_t>(logits.width, context_.tokenizer.vocab_size());
+      const std::span<const float> row(logits.row(0), static_cast<size_t>(usable));
+      const int id = sampler_.sample(row, history_);
+      history_.push_back(id);
+      const bool end = !settings_.ignore_eos && std::find(context_.end_tokens.begin(), context_.end_tokens.end(), id) !=
+                                                    context_.end_tokens.end();
+      if (end) return stop(StopReason::end_of_text);
+      if (!emit(id, row)) return stop(StopReason::cancelled);
+      if (matcher_.stopped()) return stop(StopReason::stop_string);
+      if (sequence_.length() >= context_.max_context) return stop(StopReason::context_full);
+      if (n + 1 < settings_.max_tokens) logits = sequence_.feed_generated(context_.runner, {&id, 1});
+    }
+  }
+
+  // Records a token and shows it; false when the caller wants no more.
+  bool emit(int id, std::span<const float> logits) {
+    TokenLogprobs logprobs = log_probabilities(logits, id, settings_.top_logprobs);
+    GeneratedToken token{id, matcher_.push(decoder_.push(id)), logprobs.chosen, std::move(logprobs.top)};
+    result_.text += token.text;
+    result_.tokens.push_back(std::move(token));
+    return !on_token_ || on_token_(result_.tokens.back());
+  }
+
+  // The end of the stream: bytes of an unfinished character, and text that might have become a stop string.
+  void emit_rest() {
+    const std::string rest = matcher_.push(decoder_.finish()) + matcher_.finish();
+    if (rest.empty() || result_.tokens.empty()) return;
+    result_.text += rest;
+    result_.tokens.back().text += rest;
+    if (on_token_) on_token_({-1, rest, 0, {}});
+  }
+
+  void stop(StopReason reason) { result_.reason = reason; }
+
+  const GenerationContext& context_;
+  Sequence& sequence_;
+  const GenerateSettings& settings_;
+  const TokenCallback& on_token_;
+  Sampler sampler_;
+  StreamDecoder decoder_;
+  StopMatcher matcher_;
+  std::vector<int> history_;
+  GenerateResult result_;
+};
+
+}  // namespace
+
+const char* to_string(StopReason reason) {
+  switch (reason) {
+    case StopReason::end_of_text: return "end_of_text";
+    case StopReason::stop_string: return "stop_string";
+    case StopReason::max_tokens: return "max_tokens";
+    case StopReason::context_full: return "context_full";
+    case StopReason::cancelled: return "cancelled";
+  }
+  return "?";
+}
+
+GenerateResult generate(const GenerationContext& context, Sequence& sequence, const std::vector<int>& prompt,
+                        const GenerateSettings& settings, const TokenCallback& on_token) {
+  if (prompt.empty()) throw Error(ErrorCode::invalid_argument, "the prompt has no tokens");
+  if (static_cast<int64_t>(prompt.size()) > context.max_context)
+    throw Error(ErrorCode::out_of_memory, fmt::format("the prompt has {} tokens, the context holds {}", prompt.size(),
+                                                      context.max_context));
+  return Generation(context, sequence, settings, on_token).run(prompt);
+}
+
+}  // namespace liuli

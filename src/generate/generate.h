@@ -1,0 +1,29 @@
+// The loop that turns a prompt into text.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "generate/sequence.h"
+#include "liuli/generation.h"
+#include "tokenizers/tokenizer.h"
+
+namespace liuli {
+
+/// What a generation runs on.
+struct GenerationContext {
+  Runner& runner;
+  const Tokenizer& tokenizer;
+  const std::vector<int>& end_tokens;
+  int max_context;
+  Probe* prompt_listener = nullptr;  ///< watches the prompt's passes
+};
+
+using TokenCallback = std::function<bool(const GeneratedToken&)>;
+
+/// Makes `prompt` the sequence's tokens, reusing its cache where the beginning agrees (at least the last token is computed
+/// anew, for its logits), and continues it. Errors: invalid_argument (empty prompt, token outside the vocabulary),
+/// out_of_memory (the prompt does not fit into the context), cancelled (before the first token).
+GenerateResult generate(const GenerationContext& context, Sequence& sequence, const std::vector<int>& prompt,
+                        const GenerateSettings& settings, const TokenCallback& on_token);
+
+}  // namespace liuli

@@ -1,0 +1,47 @@
+// From logits to the next token.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "core/rng.h"
+#include "liuli/generation.h"
+
+namespace liuli {
+
+/// Draws tokens by the settings; its random numbers depend on the seed and the number of draws alone.
+class Sampler {
+ public:
+  /// Errors: invalid_argument, naming the setting out of range.
+  explicit Sampler(const SamplingSettings& settings);
+
+  /// The next token. logits: of the ids that exist (padding rows cut off); history: the tokens so far, for the penalties.
+  int sample(std::span<const float> logits, std::span<const int> history);
+
+ private:
+  struct Candidate {
+    float logit;
+    int id;
+  };
+  void apply_biases_and_penalties(std::span<const int> history);
+  int greedy() const;
+  void keep_top_k();
+  void softmax_with_temperature();
+  void keep_top_p();
+  void keep_min_p();
+  int draw();
+
+  SamplingSettings settings_;
+  Rng rng_;
+  std::vector<float> logits_;          ///< the adjusted copy
+  std::vector<Candidate> candidates_;  ///< largest first once cut
+  std::vector<double> weights_;        ///< unnormalised probabilities of the candidates
+};
+
+/// Log-probability of `id`, and the `n` likeliest tokens, of the untouched distribution.
+struct TokenLogprobs {
+  float chosen;
+  std::vector<TokenLogprob> top;
+};
+TokenLogprobs log_probabilities(std::span<const float> logits, int id, int n);
+
+}  // namespace liuli

@@ -1,0 +1,48 @@
+// One sequence of tokens running through a model: tokens, cache, and the classes of its two kinds of positions.
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "model/transformer.h"
+
+namespace liuli {
+
+/// The classes of a run: prompt tokens, also a chunk of one, in the first; generated tokens in the second.
+struct RunClasses {
+  ProductClass prompt = ProductClass::prompt, generated = ProductClass::decode;
+};
+
+struct FeedOptions {
+  int chunk = 512;             ///< tokens per pass; changes no bit
+  Probe* listener = nullptr;   ///< watches every chunk
+  bool every_logit = false;
+  std::function<void(int done, int total)> on_chunk;  ///< after each chunk; may throw to stop (the cache stays consistent)
+  std::function<void(int first, Rows logits)> on_logits;  ///< of every chunk, with every_logit
+};
+
+class Sequence {
+ public:
+  Sequence(const Model& model, RunClasses classes);
+
+  const std::vector<int>& tokens() const { return tokens_; }
+  int length() const { return static_cast<int>(tokens_.size()); }
+  KvCache& cache() { return cache_; }
+  const KvCache& cache() const { return cache_; }
+
+  /// Appends prompt tokens; logits of the last one (of every one of the last chunk with every_logit).
+  Rows feed(Runner& runner, std::span<const int> tokens, const FeedOptions& options = {});
+  /// Appends generated tokens, one pass.
+  Rows feed_generated(Runner& runner, std::span<const int> tokens);
+  /// One generated token for each of several sequences of one model, in one pass; one row of logits each.
+  static Rows feed_together(Runner& runner, std::span<Sequence* const> sequences, std::span<const int> tokens);
+  void truncate(int length);
+
+ private:
+  const Model* model_;
+  RunClasses classes_;
+  KvCache cache_;
+  std::vector<int> tokens_;
+};
+
+}  // namespace liuli

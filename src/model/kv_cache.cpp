@@ -1,0 +1,54 @@
+#include "model/kv_cache.h"
+
+#include "core/check.h"
+#include "core/rows.h"
+
+namespace liuli {
+
+using kernels::kPagePositions;
+
+KvCache::KvCache(CacheShape shape, const kernels::AttentionKernels& kernels)
+    : shape_(shape),
+      kernels_(&kernels),
+      page_bytes_(static_cast<size_t>(
+          round_up(static_cast<int64_t>(kernels.page_bytes(shape.head_dim, shape.value_dim)), 64))),
+      table_(static_cast<size_t>(shape.n_layers * shape.n_kv_heads)) {}
+
+size_t KvCache::bytes_per_page(const CacheShape& shape, const kernels::AttentionKernels& kernels) {
+  return static_cast<size_t>(round_up(static_cast<int64_t>(kernels.page_bytes(shape.head_dim, shape.value_dim)), 64)) *
+         static_cast<size_t>(shape.n_layers * shape.n_kv_heads);
+}
+
+void KvCache::extend(int n, ProductClass product_class) {
+  const size_t pages = static_cast<size_t>((length() + n + kPagePositions - 1) / kPagePositions);
+  while (pages_.size() < pages) {
+    pages_.emplace_back(page_bytes_ * table_.size());
+    for (size_t i = 0; i < table_.size(); i++) table_[i].push_back(pages_.back().data() + i * page_bytes_);
+  }
+  classes_.resize(classes_.size() + static_cast<size_t>(n), product_class);
+}
+
+void KvCache::truncate(int length) {
+  LIULI_CHECK(length >= 0 && length <= this->length());
+  const size_t pages = static_cast<size_t>((length + kPagePositions - 1) / kPagePositions);
+  pages_.resize(pages);
+  for (auto& head : table_) head.resize(pages);
+  // A masked position is multiplied by zero: what lies there must be finite, so the tail of the last page is cleared.
+  const std::vector<float> zero(static_cast<size_t>(std::max(shape_.head_dim, shape_.value_dim)), 0.0f);
+  const int end = std::min(this->length(), static_cast<int>(pages) * kPagePositions);
+  for (int position = length; position < end; position++)
+    for (int64_t layer = 0; layer < shape_.n_layers; layer++)
+      for (int64_t head = 0; head < shape_.n_kv_heads; head++)
+        append(layer, head, position, zero.data(), zero.data());
+  classes_.resize(static_cast<size_t>(length));
+}
+
+void KvCache::append(int64_t layer, int64_t kv_head, int position, const float* k, const float* v) {
+  LIULI_CHECK(position >= 0 && position < length());
+  kernels_->append(table_[index(layer, kv_head)][static_cast<size_t>(position / kPagePositions)],
+                   position % kPagePositions, k, v, shape_.head_dim, shape_.value_dim);
+}
+
+size_t KvCache::bytes() const { return pages_.size() * page_bytes_ * table_.size(); }
+
+}  // namespace liuli

@@ -1,0 +1,27 @@
+// From a file to a model ready to run.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "core/thread_pool.h"
+#include "model/weights.h"
+
+namespace liuli {
+
+/// How matrices are held: panels to run fast, or the file's mapped rows (exact runs, inspecting).
+enum class WeightForm { panels, file_rows };
+
+struct LoadOptions {
+  WeightForm form = WeightForm::panels;
+  /// Called with bytes done and bytes in total while panels are built. May throw to cancel.
+  std::function<void(int64_t, int64_t)> progress;
+};
+
+/// Reads configuration and weights. Errors: unsupported (architecture, keys or tensors that Liuli does not know), corrupt_file
+/// (missing tensor, wrong shape, values that contradict each other), out_of_memory.
+Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const LoadOptions& options);
+
+/// Only the configuration, with the same checks on keys.
+ModelConfig read_model_config(const WeightSource& source);
+
+}  // namespace liuli

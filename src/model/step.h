@@ -1,0 +1,37 @@
+// One pass of some rows through the model: whose rows they are, and everything the ops need.
+#pragma once
+#include <vector>
+
+#include "model/kv_cache.h"
+#include "model/probe.h"
+#include "ops/context.h"
+#include "ops/rope.h"
+
+namespace liuli {
+
+/// Consecutive positions of one sequence among a step's rows.
+struct SequenceRows {
+  KvCache* cache;      ///< already extended to first_position + n_rows
+  int64_t first_row;
+  int64_t n_rows;
+  int first_position;
+};
+
+struct Step {
+  OpContext& ops;
+  std::vector<SequenceRows> sequences;
+  std::vector<int> positions;       ///< of every row
+  std::vector<RopeAngles> angles;   ///< per ModelConfig::ropes
+  Probe* listener = nullptr;
+
+  bool listening(Point point, int layer) const { return listener != nullptr && listener->wants(point, layer); }
+
+  /// Shows rows to the listener; one test when nobody listens. It may change them.
+  void probe(Point point, int layer, Rows rows) const {
+    if (listener != nullptr) [[unlikely]]
+      show(point, layer, rows);
+  }
+  void show(Point point, int layer, Rows rows) const;
+};
+
+}  // namespace liuli

@@ -1,0 +1,28 @@
+// Matrix products of activations with stored weights, in any class.
+#pragma once
+#include <initializer_list>
+#include <span>
+
+#include "ops/context.h"
+#include "ops/matrix.h"
+
+namespace liuli {
+
+/// One weight to multiply the shared input with: y = W x + bias.
+struct LinearJob {
+  const Matrix* weight;
+  const float* bias;  ///< [d_out] or null
+  Rows y;             ///< [n_rows, d_out], from make_rows (the kernels write whole panels)
+};
+
+constexpr size_t kMaxLinearJobs = 4;
+
+/// y_j = x W_jᵀ + b_j for every job. Jobs share x, so that it is packed or quantised once (q, k, v; gate and up).
+/// Shapes: x [n_rows, d_in], W_j [d_out_j, d_in], y_j [n_rows, d_out_j].
+/// A row of y depends on that row of x, W and the class only: not on n_rows, threads or the other jobs.
+void linear_forward(OpContext& c, Rows x, std::span<const LinearJob> jobs);
+inline void linear_forward(OpContext& c, Rows x, std::initializer_list<LinearJob> jobs) {
+  linear_forward(c, x, std::span(jobs.begin(), jobs.size()));
+}
+
+}  // namespace liuli

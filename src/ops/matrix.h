@@ -1,0 +1,61 @@
+// A weight matrix as stored, in one of two forms: the file's own rows (mapped), or panels ready to run.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/arena.h"
+#include "core/dtype.h"
+#include "core/thread_pool.h"
+#include "kernels/kernels.h"
+
+namespace liuli {
+
+/// Which file row is row i of the matrix. GGUF's llama files interleave the halves of each q and k head; undoing it here
+/// lets every family use one RoPE pairing. heads = 0: as in the file.
+struct RowOrder {
+  int64_t heads = 0, head_dim = 0;
+  int64_t file_row(int64_t row) const {
+    if (heads == 0) return row;
+    const int64_t head = row / head_dim, at = row % head_dim, half = head_dim / 2;
+    return head * head_dim + 2 * (at % half) + at / half;
+  }
+};
+
+/// y = W x with W [d_out, d_in]. Holds the stored values exactly; nothing is requantised.
+class Matrix {
+ public:
+  Matrix() = default;
+  /// Describes mapped file rows; they must outlive the matrix (or the call of build_panels).
+  Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, const uint8_t* file_rows, RowOrder order = {});
+
+  bool empty() const { return d_out_ == 0; }
+  const std::string& name() const { return name_; }
+  DType type() const { return type_; }
+  int64_t d_out() const { return d_out_; }
+  int64_t d_in() const { return d_in_; }
+  int64_t bytes() const { return d_out_ * row_bytes(type_, d_in_); }  ///< as stored in the file
+
+  /// Copies the rows into panels (in parallel) and lets go of the file. Errors: out_of_memory.
+  void build_panels(ThreadPool& pool);
+  bool has_panels() const { return panels_.data() != nullptr; }
+  const uint8_t* panels() const { return panels_.data(); }
+  size_t panel_bytes() const { return panel_bytes_; }
+  int64_t n_panels() const { return (d_out_ + kernels::kPanelRows - 1) / kernels::kPanelRows; }
+  size_t run_bytes() const { return panels_.size(); }
+
+  /// Row `row` as f32, exactly decoded. `file_row` is scratch of at least stored_row_bytes() bytes.
+  void decode_row(int64_t row, float* out, std::vector<uint8_t>& file_row) const;
+  size_t stored_row_bytes() const { return static_cast<size_t>(row_bytes(type_, d_in_)); }
+
+ private:
+  std::string name_;
+  DType type_ = DType::f32;
+  int64_t d_out_ = 0, d_in_ = 0;
+  const uint8_t* file_rows_ = nullptr;
+  RowOrder order_;
+  AlignedBuffer panels_;
+  size_t panel_bytes_ = 0;
+};
+
+}  // namespace liuli

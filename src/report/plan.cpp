@@ -1,0 +1,56 @@
+#include "report/plan.h"
+
+#include <fmt/format.h>
+
+namespace liuli {
+namespace {
+
+std::string reason(const Matrix& m, const kernels::WeightKernels& kernel, const kernels::Kernels& table,
+                   RunClasses classes) {
+  if (!m.has_panels()) return "exact run: file rows are decoded and summed in double";
+  if (!kernel.fast)
+    return fmt::format("no {} kernel for {}: rows are decoded to f32 on the way", table.name, dtype_info(m.type()).name);
+  if (classes.generated == ProductClass::f32) return "f32 class: decoded weights, f32 FMA in order";
+  return kernel.integer_decode ? "codes × 16-bit integer activations; prompts through bf16 tiles"
+                               : "f32 activations; prompts through bf16 tiles";
+}
+
+PlannedWeight plan_weight(const Matrix& m, const kernels::Kernels& table, RunClasses classes) {
+  const auto& kernel = table.weights[static_cast<size_t>(m.type())];
+  PlannedWeight w;
+  w.name = m.name();
+  w.type = dtype_info(m.type()).name;
+  w.shape = {m.d_out(), m.d_in()};
+  w.layout = m.has_panels() ? kernels::panel_layout(m.type()).name : "file";
+  w.kernel = m.has_panels() ? kernel.name : "scalar, double";
+  w.fast = m.has_panels() && kernel.fast;
+  w.file_bytes = m.bytes();
+  w.run_bytes = m.has_panels() ? static_cast<int64_t>(m.run_bytes()) : m.bytes();
+  w.why = reason(m, kernel, table, classes);
+  return w;
+}
+
+}  // namespace
+
+ModelPlan make_plan(const Model& model, RunClasses classes, int threads, int64_t context) {
+  const auto& table = kernels::best_kernels();
+  const auto& attention = attention_kernels(classes.prompt);
+  ModelPlan plan;
+  plan.isa = table.name;
+  plan.prompt_kernel = table.prompt.name;
+  plan.attention_kernel = attention.name;
+  plan.prompt_class = to_string(classes.prompt);
+  plan.generated_class = to_string(classes.generated);
+  plan.threads = threads;
+  model.for_each_matrix([&](const Matrix& m) {
+    plan.weights.push_back(plan_weight(m, table, classes));
+    plan.weight_bytes += plan.weights.back().run_bytes;
+  });
+  const auto page = static_cast<int64_t>(KvCache::bytes_per_page(cache_shape(model.config), attention));
+  plan.cache_bytes_per_token = page / kernels::kPagePositions;
+  plan.context = context > 0 ? context : model.config.max_seq_len;
+  plan.cache_bytes = (plan.context + kernels::kPagePositions - 1) / kernels::kPagePositions * page;
+  return plan;
+}
+
+}  // namespace liuli
