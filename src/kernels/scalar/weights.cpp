@@ -12,7 +12,7 @@ namespace liuli::kernels {
 namespace {
 
 // Lane `lane`'s decoded columns of one chunk; zeros beyond k.
-void decode_chunk(DType type, const uint8_t* panel, int64_t k, int64_t chunk, int lane, float* out) {
+void decode_lane(DType type, const uint8_t* panel, int64_t k, int64_t chunk, int lane, float* out) {
   alignas(64) uint8_t blocks[kMaxChunkBytes];
   const int64_t n = k - chunk * kChunk < kChunk ? k - chunk * kChunk : kChunk;
   unpack_chunk(type, panel, k, chunk, lane, blocks);
@@ -82,7 +82,7 @@ void decode_f32(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx, 
     for (int lane = 0; lane < kPanelRows; lane++) {
       float even = 0.0f, odd = 0.0f, w[kChunk];
       for (int64_t chunk = 0; chunk * kChunk < k; chunk++) {
-        decode_chunk(type, panel, k, chunk, lane, w);
+        decode_lane(type, panel, k, chunk, lane, w);
         const float* xc = x + m * ldx + chunk * kChunk;
         for (int i = 0; i < chunk_columns(k, chunk); i++) {
           float& sum = i % 2 == 0 ? even : odd;
@@ -102,7 +102,7 @@ void product_f32(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx,
   for (int64_t chunk = 0; chunk * kChunk < k; chunk++) {
     for (int lane = 0; lane < kPanelRows; lane++) {
       float w[kChunk];
-      decode_chunk(type, panel, k, chunk, lane, w);
+      decode_lane(type, panel, k, chunk, lane, w);
       for (int m = 0; m < n_rows; m++) {
         float& sum = y[m * ldy + lane];
         for (int i = 0; i < chunk_columns(k, chunk); i++)
@@ -121,7 +121,7 @@ void expand_bf16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end
     float w[kChunk];
     for (int64_t chunk = k_begin / kChunk; chunk * kChunk < k_end; chunk++) {
       if (chunk * kChunk < k)
-        decode_chunk(type, panel, k, chunk, lane, w);
+        decode_lane(type, panel, k, chunk, lane, w);
       else
         std::memset(w, 0, sizeof w);
       for (int i = 0; i < kChunk; i++) {
@@ -156,6 +156,14 @@ WeightTable make_table(std::integer_sequence<int, ids...>) {
 }
 
 }  // namespace
+
+void decode_chunk(DType type, const uint8_t* panel, int64_t k, int64_t chunk, float* out) noexcept {
+  for (int lane = 0; lane < kPanelRows; lane++) {
+    float w[kChunk];
+    decode_lane(type, panel, k, chunk, lane, w);
+    for (int i = 0; i < kChunk; i++) out[i * kPanelRows + lane] = w[i];
+  }
+}
 
 const WeightTable* weights_scalar() noexcept {
   static const WeightTable table = make_table(std::make_integer_sequence<int, kDTypeCount>{});

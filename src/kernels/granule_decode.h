@@ -1,0 +1,206 @@
+// The decode class over granule types: integer activations against unsigned codes. Included only by ISA
+// files.
+//
+// One row runs straight from the panel, everything unrolled. Several rows unpack a chunk once into L1 and dot
+// it with each row: eight groups times eight rows of unrolled code would leave the micro-op cache. Both
+// compute, per sub-block, f = fma(float(Σ code·q), scale, f), then f = fma(minimum, Σ q, f): the same bits.
+#pragma once
+#include "kernels/granule_types.h"
+#include "kernels/panels.h"
+
+namespace liuli::kernels {
+namespace {
+
+// Bytes between reading and prefetching, at the pace of reading. 1 to 2 KiB measured best; a burst or more
+// distance is slower than none (the 16 line buffers of a core).
+constexpr int kAhead = 2048;
+
+LIULI_INLINE void prefetch(const uint8_t* p, int lines) {
+  for (int i = 0; i < lines; i++)
+    _mm_prefetch(reinterpret_cast<const char*>(p + kAhead + 64 * i), _MM_HINT_T0);
+}
+
+template <class T>
+LIULI_INLINE At chunk_at(const uint8_t* panel, int64_t k, int64_t chunk, int lane) {
+  return {panel + chunk * T::kBytes, panel + k / kChunk * T::kBytes + chunk * T::kEnd, lane};
+}
+
+LIULI_INLINE int groups_of(int64_t k, int64_t chunk) {
+  const int64_t left = (k - chunk * kChunk) / 32;
+  return static_cast<int>(left < 8 ? left : 8);
+}
+
+// What a sub-block's integer sum starts from: minus the offset times Σ q.
+template <class T, int sub>
+LIULI_INLINE Vec::Sum start_sum(const ActivationChunk& act, int i) {
+  if constexpr (T::kOffset < 0)
+    return Vec::start(0);
+  else
+    return Vec::start((sub == 16 ? act.negative_sum16[i] : act.negative_sum32[i]) * (1 << T::kOffset));
+}
+
+LIULI_INLINE float activation_sum(const ActivationChunk& act, int sub, int i) {
+  return sub == 16 ? act.sum16[i] : act.sum32[i];
+}
+
+// ---- one row, whole chunks
+// -----------------------------------------------------------------------------------------
+
+template <class T, int i>
+LIULI_INLINE Vec::F add_sub_block(const typename T::Scales& scales, const At& at, const ActivationChunk& act,
+                                  Vec::F f) {
+  constexpr int quads = T::kSub / 4;
+  Vec::Sum sum = start_sum<T, T::kSub>(act, i);
+  unroll<quads * i, quads * i + quads>([&](auto q) __attribute__((always_inline)) {
+    constexpr int quad = decltype(q)::value;
+    Vec::dot(sum, T::template code<quad / 8, quad % 8>(at), act, 4 * quad);
+  });
+  f = Vec::fma(Vec::to_f32(Vec::finish(sum)), T::template scale<i>(scales, at), f);
+  if constexpr (T::kMinimum)
+    f = Vec::fma(T::template minimum<i>(scales, at), Vec::set(activation_sum(act, T::kSub, i)), f);
+  return f;
+}
+
+template <class T>
+LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act) {
+  const typename T::Scales scales = T::scales(at);
+  constexpr int subs = kChunk / T::kSub, lines = (T::kBytes / 64 + subs - 1) / subs;
+  Vec::F f = Vec::zero_f32();
+  unroll<0, subs>([&](auto index) __attribute__((always_inline)) {
+    constexpr int i = decltype(index)::value;
+    if (at.lane == 0) prefetch(at.body + 64 * lines * i, lines);
+    f = add_sub_block<T, i>(scales, at, act, f);
+  });
+  return f;
+}
+
+// ---- several rows, or part of a chunk
+// ------------------------------------------------------------------------------
+
+template <class T>
+struct Unpacked {
+  static constexpr int kSubs = kChunk / T::kSub, kQuads = T::kSub / 4;
+  alignas(64) uint8_t codes[64][4 * Vec::kLanes];  // by four columns
+  alignas(64) float scale[kSubs][Vec::kLanes], minimum[kSubs][Vec::kLanes];
+};
+
+template <class T>
+LIULI_INLINE void unpack(const At& at, int groups, Unpacked<T>& out) {
+  const typename T::Scales scales = T::scales(at);
+  unroll<0, 8>([&](auto group) __attribute__((always_inline)) {
+    constexpr int g = decltype(group)::value, per_group = 32 / T::kSub;
+    if (g >= groups) return;
+    unroll<0, 8>([&](auto quad) __attribute__((always_inline)) {
+      constexpr int j = decltype(quad)::value;
+      Vec::store(out.codes[8 * g + j], T::template code<g, j>(at));
+    });
+    unroll<g * per_group, (g + 1) * per_group>([&](auto sub) __attribute__((always_inline)) {
+      constexpr int i = decltype(sub)::value;
+      Vec::store(out.scale[i], T::template scale<i>(scales, at));
+      if constexpr (T::kMinimum) Vec::store(out.minimum[i], T::template minimum<i>(scales, at));
+    });
+  });
+}
+
+// R rows share each code vector. The next chunk is fetched meanwhile, a few lines per sub-block.
+template <class T, int R>
+LIULI_INLINE void dot_unpacked(const Unpacked<T>& w, const uint8_t* next, int subs,
+                               const ActivationChunk* act, float (*total)[Vec::kLanes]) {
+  using U = Unpacked<T>;
+  constexpr int lines = (T::kBytes / 64 + U::kSubs - 1) / U::kSubs;
+  Vec::F f[R];
+  for (int r = 0; r < R; r++) f[r] = Vec::zero_f32();
+  for (int i = 0; i < subs; i++) {
+    Vec::Sum sum[R];
+    if (next) prefetch(next - kAhead + 64 * lines * i, lines);
+    for (int r = 0; r < R; r++) sum[r] = start_sum<T, T::kSub>(act[r], i);
+#pragma GCC unroll 8
+    for (int j = 0; j < U::kQuads; j++) {
+      const Vec::I code = Vec::load(w.codes[U::kQuads * i + j]);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; r++) Vec::dot(sum[r], code, act[r], 4 * (U::kQuads * i + j));
+    }
+    const Vec::F scale = Vec::load_f32(w.scale[i]);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; r++) {
+      f[r] = Vec::fma(Vec::to_f32(Vec::finish(sum[r])), scale, f[r]);
+      if constexpr (T::kMinimum)
+        f[r] = Vec::fma(Vec::load_f32(w.minimum[i]), Vec::set(activation_sum(act[r], T::kSub, i)), f[r]);
+    }
+  }
+  for (int r = 0; r < R; r++)
+    Vec::store(total[r], Vec::fma(f[r], Vec::set(act[r].scale), Vec::load_f32(total[r])));
+}
+
+// n_rows ≤ 8 rows of one chunk, four at a time.
+template <class T>
+void dot_rows(const Unpacked<T>& w, const uint8_t* next, int subs, const ActivationChunk* act, int n_rows,
+              float (*total)[Vec::kLanes]) {
+  int m = 0;
+  for (; m + 4 <= n_rows; m += 4) dot_unpacked<T, 4>(w, m == 0 ? next : nullptr, subs, act + m, total + m);
+  if (m + 2 <= n_rows) {
+    dot_unpacked<T, 2>(w, m == 0 ? next : nullptr, subs, act + m, total + m);
+    m += 2;
+  }
+  if (m < n_rows) dot_unpacked<T, 1>(w, m == 0 ? next : nullptr, subs, act + m, total + m);
+}
+
+constexpr int kRowsAtOnce = 8;
+
+// Rows [first, first + n_rows) of n_all, n_rows ≤ 8.
+template <class T>
+void decode_rows(const uint8_t* panel, int64_t k, const ActivationChunk* act, int n_all, int n_rows, float* y,
+                 ptrdiff_t ldy) {
+  alignas(64) float total[Vec::kLanes == 16 ? 1 : 2][kRowsAtOnce][Vec::kLanes] = {};
+  Unpacked<T> w;
+  for (int64_t chunk = 0; chunk * kChunk < k; chunk++, act += n_all) {
+    const int groups = groups_of(k, chunk);
+    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
+      const At at = chunk_at<T>(panel, k, chunk, lane);
+      unpack<T>(at, groups, w);
+      dot_rows<T>(w, lane == 0 ? at.body + T::kBytes : nullptr, groups * 32 / T::kSub, act, n_rows,
+                  total[lane / Vec::kLanes]);
+    }
+  }
+  for (int m = 0; m < n_rows; m++)
+    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes)
+      Vec::store(y + m * ldy + lane, Vec::load_f32(total[lane / Vec::kLanes][m]));
+}
+
+template <class T>
+void decode_one_row(const uint8_t* panel, int64_t k, const ActivationChunk* act, float* y) {
+  alignas(64) float tail[1][Vec::kLanes];
+  Vec::F total[kPanelRows / Vec::kLanes];
+  for (Vec::F& t : total) t = Vec::zero_f32();
+  const int64_t whole = k / kChunk;
+  for (int64_t chunk = 0; chunk < whole; chunk++)
+    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
+      Vec::F& t = total[lane / Vec::kLanes];
+      t = Vec::fma(dot_chunk<T>(chunk_at<T>(panel, k, chunk, lane), act[chunk]), Vec::set(act[chunk].scale),
+                   t);
+    }
+  for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
+    Vec::F& t = total[lane / Vec::kLanes];
+    if (T::kSub == 32 && whole * kChunk < k) {
+      Unpacked<T> w;
+      const int groups = groups_of(k, whole);
+      unpack<T>(chunk_at<T>(panel, k, whole, lane), groups, w);
+      Vec::store(tail[0], t);
+      dot_unpacked<T, 1>(w, nullptr, groups, act + whole, tail);
+      t = Vec::load_f32(tail[0]);
+    }
+    Vec::store(y + lane, t);
+  }
+}
+
+template <class T>
+void decode_x16(const uint8_t* panel, int64_t k, const ActivationChunk* act, int n_rows, float* y,
+                ptrdiff_t ldy) noexcept {
+  if (n_rows == 1) return decode_one_row<T>(panel, k, act, y);
+  for (int m = 0; m < n_rows; m += kRowsAtOnce)
+    decode_rows<T>(panel, k, act + m, n_rows, n_rows - m < kRowsAtOnce ? n_rows - m : kRowsAtOnce,
+                   y + m * ldy, ldy);
+}
+
+}  // namespace
+}  // namespace liuli::kernels

@@ -1,0 +1,251 @@
+// Each granule type in its pieces, over the lanes of one register (`Vec`): codes, scales, minima of a chunk.
+// Included only by ISA files, after their vector.h; everything has internal linkage. panels.h holds the
+// layouts.
+//
+//   kType  kSub     the stored type; columns per scale (32 or 16)
+//   kOffset         log2 of the offset taken off a code, or −1
+//   kMinimum        weight = scale · (code − offset) [+ minimum]
+//   kBytes, kEnd    bytes of a chunk of 256 columns, and of its line at the panel's end
+//   Scales, scales(at)         what a chunk's scales have in common, unpacked once
+//   scale<i>, minimum<i>       of sub-block i, with the arithmetic of decode_row: products rounded once,
+//   never fused code<g, j>                 four unsigned codes per lane: columns 32 g + 4 j …
+#pragma once
+#include <cstdint>
+
+namespace liuli::kernels {
+namespace {
+
+/// A chunk of a panel, seen from lane `lane` on.
+struct At {
+  const uint8_t* body;
+  const uint8_t* end;
+  int lane;
+  __attribute__((always_inline)) Vec::I line(int offset) const { return Vec::load(body + offset + 4 * lane); }
+  __attribute__((always_inline)) Vec::F half(int offset) const {
+    return Vec::load_half(body + offset + 2 * lane);
+  }
+  __attribute__((always_inline)) Vec::F half_at_end() const { return Vec::load_half(end + 2 * lane); }
+};
+
+LIULI_INLINE Vec::I low_nibbles(Vec::I v) { return Vec::band(v, Vec::bytes(15)); }
+LIULI_INLINE Vec::F minus(Vec::F v) { return Vec::mul(v, Vec::set(-1.0f)); }
+
+// ---- super-blocks
+// --------------------------------------------------------------------------------------------------
+
+template <bool five>
+struct Q45K {
+  static constexpr DType kType = five ? DType::q5_k : DType::q4_k;
+  static constexpr int kSub = 32, kOffset = -1, kBytes = five ? 2816 : 2304, kEnd = 0;
+  static constexpr bool kMinimum = true;
+  static constexpr int kHigh = 256, kCodes = five ? 768 : 256;
+
+  struct Scales {
+    Vec::F d, minus_dmin;
+    Vec::I scale[2], minimum[2];  // 6 bits each, groups 0…3 and 4…7
+  };
+  // Bytes 0…3 of the twelve hold six bits of scales 0…3 and the two top bits of scales 4…7, bytes 4…7 the
+  // same of the minima, bytes 8…11 the lower nibbles of both.
+  LIULI_INLINE Scales scales(const At& at) {
+    const Vec::I a = at.line(64), b = at.line(128), c = at.line(192), six = Vec::bytes(63),
+                 top = Vec::bytes(0x30);
+    return {at.half(0),
+            minus(at.half(32)),
+            {Vec::band(a, six), Vec::or_and(low_nibbles(c), Vec::shift<2>(a), top)},
+            {Vec::band(b, six), Vec::or_and(low_nibbles(Vec::shift<4>(c)), Vec::shift<2>(b), top)}};
+  }
+  template <int i>
+  LIULI_INLINE Vec::F scale(const Scales& s, const At&) {
+    return Vec::mul(s.d, Vec::unsigned_byte<i % 4>(s.scale[i / 4]));
+  }
+  template <int i>
+  LIULI_INLINE Vec::F minimum(const Scales& s, const At&) {
+    return Vec::mul(s.minus_dmin, Vec::unsigned_byte<i % 4>(s.minimum[i / 4]));
+  }
+  template <int g, int j>
+  LIULI_INLINE Vec::I code(const At& at) {
+    const Vec::I low = low_nibbles(Vec::shift<4 * (g % 2)>(at.line(kCodes + 64 * (8 * (g / 2) + j))));
+    if constexpr (!five)
+      return low;
+    else
+      return Vec::or_and(low, Vec::shift<g - 4>(at.line(kHigh + 64 * j)), Vec::bytes(16));
+  }
+};
+using Q4K = Q45K<false>;
+using Q5K = Q45K<true>;
+
+struct Q6K {
+  static constexpr DType kType = DType::q6_k;
+  static constexpr int kSub = 16, kOffset = 5, kBytes = 3328, kEnd = 32;
+  static constexpr bool kMinimum = false;
+
+  struct Scales {
+    Vec::F d;
+  };
+  LIULI_INLINE Scales scales(const At& at) { return {at.half_at_end()}; }
+  template <int i>
+  LIULI_INLINE Vec::F scale(const Scales& s, const At& at) {
+    return Vec::mul(s.d, Vec::signed_byte<i % 4>(at.line(64 * (i / 4))));
+  }
+  template <int g, int j>
+  LIULI_INLINE Vec::I code(const At& at) {
+    constexpr int n = g / 4, i = g % 4;
+    const Vec::I low = low_nibbles(Vec::shift<4 * (i / 2)>(at.line(1280 + 64 * (16 * n + 8 * (i % 2) + j))));
+    return Vec::or_and(low, Vec::shift<2 * i - 4>(at.line(256 + 64 * (8 * n + j))), Vec::bytes(0x30));
+  }
+};
+
+struct Q2K {
+  static constexpr DType kType = DType::q2_k;
+  static constexpr int kSub = 16, kOffset = -1, kBytes = 1344, kEnd = 0;
+  static constexpr bool kMinimum = true;
+
+  struct Scales {
+    Vec::F d, minus_dmin;
+  };
+  LIULI_INLINE Scales scales(const At& at) { return {at.half(0), minus(at.half(32))}; }
+  template <int i>
+  LIULI_INLINE Vec::F scale(const Scales& s, const At& at) {
+    return Vec::mul(s.d, Vec::unsigned_byte<i % 4>(low_nibbles(at.line(64 + 64 * (i / 4)))));
+  }
+  template <int i>
+  LIULI_INLINE Vec::F minimum(const Scales& s, const At& at) {
+    return Vec::mul(s.minus_dmin,
+                    Vec::unsigned_byte<i % 4>(low_nibbles(Vec::shift<4>(at.line(64 + 64 * (i / 4))))));
+  }
+  template <int g, int j>
+  LIULI_INLINE Vec::I code(const At& at) {
+    return Vec::band(Vec::shift<2 * (g % 4)>(at.line(320 + 64 * (8 * (g / 4) + j))), Vec::bytes(3));
+  }
+};
+
+struct Q3K {
+  static constexpr DType kType = DType::q3_k;
+  static constexpr int kSub = 16, kOffset = 2, kBytes = 1728, kEnd = 32;
+  static constexpr bool kMinimum = false;
+
+  struct Scales {
+    Vec::F d;
+    Vec::I scale[4];  // signed bytes
+  };
+  // Bytes 0…7 of the twelve hold the lower nibbles of scales 0…7 and, above them, 8…15; bytes 8…11 two bits
+  // of each.
+  LIULI_INLINE Scales scales(const At& at) {
+    const Vec::I a = at.line(0), b = at.line(64), c = at.line(128), top = Vec::bytes(0x30),
+                 offset = Vec::bytes(32);
+    return {at.half_at_end(),
+            {Vec::subtract_bytes(Vec::or_and(low_nibbles(a), Vec::shift<-4>(c), top), offset),
+             Vec::subtract_bytes(Vec::or_and(low_nibbles(b), Vec::shift<-2>(c), top), offset),
+             Vec::subtract_bytes(Vec::or_and(low_nibbles(Vec::shift<4>(a)), c, top), offset),
+             Vec::subtract_bytes(Vec::or_and(low_nibbles(Vec::shift<4>(b)), Vec::shift<2>(c), top), offset)}};
+  }
+  template <int i>
+  LIULI_INLINE Vec::F scale(const Scales& s, const At&) {
+    return Vec::mul(s.d, Vec::signed_byte<i % 4>(s.scale[i / 4]));
+  }
+  template <int g, int j>
+  LIULI_INLINE Vec::I code(const At& at) {
+    const Vec::I low =
+        Vec::band(Vec::shift<2 * (g % 4)>(at.line(704 + 64 * (8 * (g / 4) + j))), Vec::bytes(3));
+    return Vec::or_and(low, Vec::shift<g - 2>(at.line(192 + 64 * j)), Vec::bytes(4));
+  }
+};
+
+// IQ4's signed table plus 128, so that codes stay unsigned.
+alignas(16) constexpr uint8_t kIq4Plus128[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                 129, 141, 153, 166, 181, 197, 217, 241};
+
+struct IQ4XS {
+  static constexpr DType kType = DType::iq4_xs;
+  static constexpr int kSub = 32, kOffset = 7, kBytes = 2176, kEnd = 0;
+  static constexpr bool kMinimum = false;
+
+  struct Scales {
+    Vec::F d;
+    Vec::I low, high;  // eight nibbles; eight pairs of bits
+  };
+  LIULI_INLINE Scales scales(const At& at) {
+    return {at.half(0), at.line(64), Vec::load_u16(at.body + 32 + 2 * at.lane)};
+  }
+  template <int i>
+  LIULI_INLINE Vec::F scale(const Scales& s, const At&) {
+    const Vec::I low = Vec::band(Vec::shift<4 * i>(s.low), Vec::words(15));
+    const Vec::I six = Vec::or_and(low, Vec::shift<2 * i - 4>(s.high), Vec::words(0x30));
+    return Vec::mul(s.d, Vec::to_f32(Vec::add(six, Vec::words(-32))));
+  }
+  template <int g, int j>
+  LIULI_INLINE Vec::I code(const At& at) {
+    const Vec::I both = at.line(128 + 64 * (4 * g + j % 4));
+    return Vec::lookup(kIq4Plus128, low_nibbles(Vec::shift < j < 4 ? 0 : 4 > (both)));
+  }
+};
+
+// ---- blocks of 32, two to a unit
+// -----------------------------------------------------------------------------------
+
+enum class Codes32 { byte, nibble, nibble_and_bit, table };
+
+template <DType type, Codes32 codes, bool minimum_, int offset>
+struct Blocks32 {
+  static constexpr DType kType = type;
+  static constexpr bool kMinimum = minimum_, kBit = codes == Codes32::nibble_and_bit;
+  static constexpr int kCodeBytes = codes == Codes32::byte ? 32 : 16;
+  static constexpr int kBlock = 2 + 2 * kMinimum + 4 * kBit + kCodeBytes, kUnit = 32 * kBlock;
+  static constexpr int kSub = 32, kOffset = offset, kBytes = 4 * kUnit, kEnd = 0;
+  static constexpr int kHigh = 64 + 64 * kMinimum, kCodes = kHigh + 128 * kBit;
+
+  struct Scales {};
+  LIULI_INLINE Scales scales(const At&) { return {}; }
+  template <int i>
+  LIULI_INLINE Vec::F scale(const Scales&, const At& at) {
+    return at.half(i / 2 * kUnit + 32 * (i % 2));
+  }
+  template <int i>
+  LIULI_INLINE Vec::F minimum(const Scales&, const At& at) {
+    return at.half(i / 2 * kUnit + 64 + 32 * (i % 2));
+  }
+  template <int g, int j>
+  LIULI_INLINE Vec::I code(const At& at) {
+    constexpr int unit = g / 2 * kUnit, first = unit + kCodes + 16 * kCodeBytes * (g % 2);
+    if constexpr (codes == Codes32::byte) return at.line(first + 64 * j);
+    const Vec::I low = low_nibbles(Vec::shift < j < 4 ? 0 : 4 > (at.line(first + 64 * (j % 4))));
+    if constexpr (codes == Codes32::table) return Vec::lookup(kIq4Plus128, low);
+    if constexpr (!kBit)
+      return low;
+    else
+      return Vec::or_and(low, Vec::shift<j - 4>(at.line(unit + kHigh + 64 * (g % 2))), Vec::bytes(16));
+  }
+};
+using Q40 = Blocks32<DType::q4_0, Codes32::nibble, false, 3>;
+using Q41 = Blocks32<DType::q4_1, Codes32::nibble, true, -1>;
+using Q50 = Blocks32<DType::q5_0, Codes32::nibble_and_bit, false, 4>;
+using Q51 = Blocks32<DType::q5_1, Codes32::nibble_and_bit, true, -1>;
+using Q80 = Blocks32<DType::q8_0, Codes32::byte, false, 7>;
+using IQ4NL = Blocks32<DType::iq4_nl, Codes32::table, false, 7>;
+
+// ---- compile-time loops
+// --------------------------------------------------------------------------------------------
+
+template <int n>
+struct Index {
+  static constexpr int value = n;
+};
+
+/// f(Index<begin>{}) … f(Index<end − 1>{})
+template <int begin, int end, class F>
+LIULI_INLINE void unroll(F&& f) {
+  if constexpr (begin < end) {
+    f(Index<begin>{});
+    unroll<begin + 1, end>(f);
+  }
+}
+
+/// f<T>() for every granule type.
+template <class F>
+LIULI_INLINE void for_each_granule_type(F&& f) {
+  f(Q40{}), f(Q41{}), f(Q50{}), f(Q51{}), f(Q80{}), f(IQ4NL{});
+  f(Q2K{}), f(Q3K{}), f(Q4K{}), f(Q5K{}), f(Q6K{}), f(IQ4XS{});
+}
+
+}  // namespace
+}  // namespace liuli::kernels

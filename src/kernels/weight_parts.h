@@ -1,0 +1,13 @@
+// The pieces of one ISA's weight table, each in a file of its own because the templates take long to compile.
+#pragma once
+#include "kernels/isa_tables.h"
+
+namespace liuli::kernels {
+
+void set_decode_avx2(WeightTable& table) noexcept;
+void set_float_avx2(WeightTable& table) noexcept;  ///< decode_f32, product_f32 and expand_bf16
+
+void set_decode_avx512(WeightTable& table) noexcept;
+void set_float_avx512(WeightTable& table) noexcept;
+
+}  // namespace liuli::kernels
