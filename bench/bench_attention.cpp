@@ -110,3 +110,5 @@ const int kRegistered = register_all();
 
 }  // namespace
 }  // namespace liuli::kernels
+
+BENCHMARK_MAIN();

@@ -15,6 +15,7 @@
 //
 // An engine gives the two products (see F32Dots for the plain form), a Lanes type of 16 floats, and:
 //   Query, Weight        element of q and p as the products want them (float, or uint16_t for bf16)
+//   load_query           scale · q as Query, zeros up to the padded length
 //   kGroup               units per call of the products
 //   begin(units), end()  around a batch
 #pragma once
@@ -114,9 +115,7 @@ struct BlockedAttention {
     for (int r = 0; r < units; r++) {
       const int row = (first + r) / args.group, head = (first + r) % args.group;
       const float* q = args.q + row * args.q_row + head * args.q_head;
-      for (int d = 0; d < b.key_dim; d++) {
-        b.q[r * b.key_dim + d] = Engine::to_query(d < args.head_dim ? q[d] * args.scale : 0.0f);
-      }
+      Engine::load_query(q, args.scale, args.head_dim, b.key_dim, b.q + r * b.key_dim);
       for (int d = 0; d < b.value_dim; d++) b.z[r * b.value_dim + d] = 0.0f;
       b.m[r] = kNoMaximum;
       b.l[r] = 0.0f;

@@ -19,7 +19,9 @@ struct F32Dots {
 
   static void begin(int) {}
   static void end() {}
-  static float to_query(float x) { return x; }
+  static void load_query(const float* q, float scale, int n, int padded, float* out) {
+    for (int d = 0; d < padded; d++) out[d] = d < n ? q[d] * scale : 0.0f;
+  }
   static void store_weights(float* p, V even, V odd) {
     Lanes::store(p, Lanes::round_to_bf16(even));
     Lanes::store(p + 16, Lanes::round_to_bf16(odd));

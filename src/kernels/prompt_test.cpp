@@ -12,7 +12,9 @@
 #include "kernels/isa_tables.h"
 
 namespace liuli::kernels {
-const PromptKernels* prompt_amx_emulated() noexcept;
+#ifdef __x86_64__
+const PromptKernels* prompt_amx_emulated() noexcept;  // amx/prompt.cpp over tiles in plain arrays
+#endif
 
 namespace {
 
@@ -108,8 +110,9 @@ std::vector<Level> levels() {
   for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
     if (const Kernels* k = kernels_for(isa)) found.push_back({k->name, &k->prompt});
   }
-  const bool avx512_bf16 = kernels_for(Isa::avx512_bf16) != nullptr;
-  if (avx512_bf16 && prompt_amx_emulated()) found.push_back({"amx, emulated tiles", prompt_amx_emulated()});
+#ifdef __x86_64__
+  if (kernels_for(Isa::avx512_bf16)) found.push_back({"amx, emulated tiles", prompt_amx_emulated()});
+#endif
   return found;
 }
 
@@ -161,6 +164,24 @@ TEST(PromptProduct, GivesARowTheSameBitsForEveryRangeOfPanels) {
                 << level.name << ' ' << begin << ' ' << end;
           }
         }
+      }
+    }
+  }
+}
+
+TEST(PromptProduct, GivesTheSameBitsWhenAWideMatrixIsCutAmongThreads) {
+  for (const Level& level : levels()) {
+    const Matrix w(79, 544, 11);  // more columns than a block of sums holds, more k than a chunk
+    const int n_rows = 130, n = w.panels * kPanelRows;
+    const std::vector<float> x = gaussian(n_rows * w.k, 12);
+    const std::vector<float> all = multiply(*level.kernels, w, x.data(), w.k, n_rows, 0, w.panels);
+    for (int begin = 0; begin < w.panels; begin += 20) {
+      const int end = std::min(w.panels, begin + 20);
+      const std::vector<float> part = multiply(*level.kernels, w, x.data(), w.k, n_rows, begin, end);
+      for (int m = 0; m < n_rows; m++) {
+        const size_t at = m * n + begin * kPanelRows;
+        ASSERT_EQ(std::memcmp(&part[at], &all[at], (end - begin) * kPanelRows * sizeof(float)), 0)
+            << level.name << ' ' << m;
       }
     }
   }

@@ -1,5 +1,6 @@
 // Attention by vdpbf16ps on the page's own lines: 16 keys (or dims) per line, the pair of q (or p) broadcast.
 #include "kernels/avx512/attention_lanes.h"
+#include "kernels/avx512/bf16_rows.h"
 #include "kernels/isa_tables.h"
 
 namespace liuli::kernels {
@@ -16,12 +17,10 @@ struct Bf16Dots {
 
   static void begin(int) {}
   static void end() {}
-  static uint16_t to_query(float x) {
-    return static_cast<uint16_t>(_mm_extract_epi16((__m128i)_mm_cvtneps_pbh(_mm_set_ss(x)), 0));
+  static void load_query(const float* q, float scale, int n, int padded, uint16_t* out) {
+    load_query_bf16(q, scale, n, padded, out);
   }
-  static void store_weights(uint16_t* p, __m512 even, __m512 odd) {
-    _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
-  }
+  static void store_weights(uint16_t* p, __m512 even, __m512 odd) { store_weights_bf16(p, even, odd); }
 
   /// acc[r][t] += Σ over `lines` of the pair i of a[r] times line i of tile t.
   template <int R, int T>

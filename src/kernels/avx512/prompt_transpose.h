@@ -2,6 +2,8 @@
 #pragma once
 #include <immintrin.h>
 
+#include "kernels/avx512/load_to_end.h"
+
 namespace liuli::kernels {
 namespace {
 
@@ -31,13 +33,6 @@ inline __attribute__((always_inline)) void transpose_16x16(__m512i (&v)[16]) {
     v[4 + j] = _mm512_shuffle_i32x4(w[4 + j], w[12 + j], 0x88);   // lane 1
     v[12 + j] = _mm512_shuffle_i32x4(w[4 + j], w[12 + j], 0xdd);  // lane 3
   }
-}
-
-// Values [i, i + 16) of a row that ends at k; zeros beyond.
-inline __m512 load_to_end(const float* row, int64_t i, int64_t k) {
-  if (i + 16 <= k) return _mm512_loadu_ps(row + i);
-  if (i >= k) return _mm512_setzero_ps();
-  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << (k - i)) - 1), row + i);
 }
 
 }  // namespace
