@@ -1,0 +1,481 @@
+#!/usr/bin/env python3
+"""The liuli program as a person and as a script use it: exit codes, help, JSON lines, files, Ctrl-C.
+
+Usage: cli_test.py PROGRAM [unittest options]. Standard library only. A tiny random Llama is part of the tree; a real
+model is used where LIULI_MODELS names a folder with smollm2.gguf.
+"""
+import array
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+PROGRAM = sys.argv[1]
+HERE = os.path.dirname(os.path.abspath(__file__))
+TINY = os.path.join(HERE, "..", "golden", "tiny", "llama", "gguf", "llama.F32.gguf")
+COMMANDS = ["run", "chat", "explain", "inspect", "plan", "tokenize", "detokenize", "render-chat", "logits", "trace",
+            "points", "perplexity", "bench"]
+EXIT = {"usage": 2, "not_found": 3, "corrupt_file": 4, "unsupported": 5, "out_of_memory": 6, "io_error": 7,
+        "cancelled": 130}
+
+
+def liuli(*arguments, stdin="", environment=None, timeout=300):
+    """Runs the program to its end; text in, text out."""
+    env = dict(os.environ, LC_ALL="C.UTF-8", **(environment or {}))
+    return subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, capture_output=True, text=True, env=env,
+                          timeout=timeout)
+
+
+def read_safetensors(path):
+    """{name: (shape, values)} and the metadata of a file of f32 tensors."""
+    with open(path, "rb") as file:
+        blob = file.read()
+    size = struct.unpack("<Q", blob[:8])[0]
+    header = json.loads(blob[8:8 + size])
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        tensors[name] = (entry["shape"], array.array("f", blob[8 + size + begin:8 + size + end]))
+    return tensors, metadata
+
+
+def read_npy(path):
+    """Shape and values of a version 1.0 .npy file of little-endian f32."""
+    with open(path, "rb") as file:
+        blob = file.read()
+    assert blob[:8] == b"\x93NUMPY\x01\x00", blob[:8]
+    size = struct.unpack("<H", blob[8:10])[0]
+    header = eval(blob[10:10 + size].decode(), {"__builtins__": {}}, {"True": True, "False": False})
+    assert header["descr"] == "<f4" and not header["fortran_order"], header
+    return list(header["shape"]), array.array("f", blob[10 + size:])
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, content):
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+        return self.path(name)
+
+    def succeed(self, *arguments, **options):
+        result = liuli(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def fail_with(self, kind, *arguments, **options):
+        """The program must fail with this kind's code and exactly one line that says so."""
+        result = liuli(*arguments, **options)
+        self.assertEqual(result.returncode, EXIT[kind], result.stderr)
+        lines = result.stderr.strip().splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertTrue(lines[0].startswith("liuli: error: ") or lines[0].startswith('{"error":'), lines[0])
+        return lines[0]
+
+
+class Help(Case):
+    def test_every_command_explains_itself(self):
+        overview = self.succeed("--help").stdout
+        self.assertIn("130 cancelled", overview)
+        for command in COMMANDS:
+            self.assertIn(command, overview)
+            text = self.succeed(command, "--help").stdout
+            self.assertGreater(len(text), 150, command)
+
+    def test_every_worked_calculation_explains_itself(self):
+        for kind in ["norm", "scores", "residual", "explosion", "article"]:
+            self.assertIn("--lang", self.succeed("explain", kind, "--help").stdout)
+
+    def test_the_version_is_printed(self):
+        self.assertRegex(self.succeed("--version").stdout, r"^liuli \d+\.\d+\.\d+\n$")
+
+    def test_nothing_to_do_is_a_usage_error(self):
+        result = liuli()
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("Usage", result.stderr)
+
+
+class ExitCodes(Case):
+    def test_unknown_commands_and_options_are_usage_errors(self):
+        self.fail_with("usage", "frobnicate")
+        self.fail_with("usage", "run", TINY, "--frobnicate")
+        self.fail_with("usage", "logits", TINY, "--ids", "1,2")  # no -o
+        self.fail_with("usage", "run", TINY, "x", "--top-p", "1.5")
+
+    def test_a_missing_file_is_not_found(self):
+        for command in (["run"], ["inspect"], ["plan"], ["tokenize"]):
+            self.fail_with("not_found", *command, self.path("absent.gguf"), *(["x"] if command != ["plan"] and
+                                                                             command != ["inspect"] else []))
+        line = self.fail_with("not_found", "run", "no-such-model", "x", environment={"LIULI_CACHE": self.folder.name})
+        self.assertIn("models/no-such-model.gguf", line)
+
+    def test_a_directory_is_an_error_that_names_it(self):
+        result = liuli("run", self.folder.name, "x")
+        self.assertIn(result.returncode, (EXIT["not_found"], EXIT["io_error"], EXIT["unsupported"]), result.stderr)
+        self.assertIn(self.folder.name, result.stderr)
+
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
+    def test_an_unreadable_file_is_an_io_error(self):
+        path = self.write("secret.gguf", b"GGUF")
+        os.chmod(path, 0)
+        self.fail_with("io_error", "inspect", path)
+
+    def test_corrupt_files_are_told_as_such(self):
+        with open(TINY, "rb") as file:
+            good = file.read()
+        for content in (good[:100], good[:len(good) // 2], good[:8] + b"\xff" * 16 + good[24:]):
+            path = self.write("bad.gguf", content)
+            self.fail_with("corrupt_file", "run", path, "x")
+            self.fail_with("corrupt_file", "inspect", path)
+
+    def test_an_unknown_architecture_is_unsupported(self):
+        with open(TINY, "rb") as file:
+            good = file.read()
+        key = b"general.architecture" + struct.pack("<IQ", 8, 5) + b"llama"
+        self.assertIn(key, good)
+        path = self.write("other.gguf", good.replace(key, key[:-5] + b"lxxma"))
+        self.assertIn("lxxma", self.fail_with("unsupported", "run", path, "x"))
+
+    def test_bad_ids_are_invalid(self):
+        out = self.path("x.safetensors")
+        for ids in ("1,two", "", "-1", "1,999999999", "99999999999999999999", "1.5"):
+            self.fail_with("usage", "logits", TINY, "--ids", ids, "-o", out)
+        self.assertFalse(os.path.exists(out))
+
+    def test_a_prompt_longer_than_the_context_is_refused(self):
+        line = self.fail_with("out_of_memory", "run", TINY, "--raw", "a b c d e f g h i j k l m", "--context", "4")
+        self.assertIn("4", line)
+
+    def test_a_full_disk_is_an_io_error_and_leaves_nothing(self):
+        self.fail_with("io_error", "logits", TINY, "--ids", "1,2,3", "-o", "/dev/full")
+        self.fail_with("io_error", "trace", TINY, "--ids", "1,2,3", "--points", "blocks.0.resid_pre", "-o", "/dev/full")
+        self.fail_with("io_error", "inspect", TINY, "--export", "token_embd.weight", "-o", "/dev/full")
+        self.fail_with("io_error", "logits", TINY, "--ids", "1,2,3", "-o", self.path("no/such/folder/x.safetensors"))
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_standard_output_on_a_full_disk_is_an_io_error(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PROGRAM, "inspect", TINY], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, EXIT["io_error"], result.stderr)
+
+    def test_errors_for_programs_are_json_on_stderr(self):
+        line = self.fail_with("not_found", "inspect", self.path("absent.gguf"), "--json")
+        self.assertEqual(json.loads(line)["error"]["code"], "not_found")
+        line = self.fail_with("usage", "inspect", "--json")
+        self.assertEqual(json.loads(line)["error"]["code"], "invalid_argument")
+
+    def test_unknown_points_and_tensors_are_not_found(self):
+        self.fail_with("not_found", "trace", TINY, "--ids", "1", "--points", "blocks.0.resid_prae", "-o", self.path("x"))
+        self.fail_with("not_found", "inspect", TINY, "--export", "token_embed", "-o", self.path("x.npy"))
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_a_bad_instruction_set_is_refused(self):
+        self.fail_with("usage", "plan", TINY, environment={"LIULI_ISA": "sse9"})
+
+
+class Inspect(Case):
+    def test_json_is_complete(self):
+        report = json.loads(self.succeed("inspect", TINY, "--json").stdout)
+        self.assertEqual(report["format"].lower()[:4], "gguf")
+        self.assertEqual(report["parameters"], sum(t["elements"] for t in report["tensors"]))
+        self.assertEqual(report["tensor_bytes"], sum(t["bytes"] for t in report["types"]))
+        keys = {key["name"]: key["value"] for key in report["metadata"]}
+        self.assertEqual(keys["general.architecture"], "llama")
+        self.assertGreater(len(keys["tokenizer.ggml.tokens"]), 8)
+
+    def test_filters_leave_the_rest_out(self):
+        report = json.loads(self.succeed("inspect", TINY, "--json", "--tensors").stdout)
+        self.assertNotIn("metadata", report)
+        self.assertIn("token_embd.weight", self.succeed("inspect", TINY, "--tensors").stdout)
+        self.assertNotIn("token_embd.weight", self.succeed("inspect", TINY, "--metadata").stdout)
+
+    def test_an_exported_tensor_has_the_values_of_the_file(self):
+        output = self.path("embedding.npy")
+        self.succeed("inspect", TINY, "--export", "token_embd.weight", "-o", output)
+        shape, values = read_npy(output)
+        self.assertEqual(len(values), shape[0] * shape[1])
+        report = json.loads(self.succeed("inspect", TINY, "--json").stdout)
+        tensor = next(t for t in report["tensors"] if t["name"] == "token_embd.weight")
+        self.assertEqual(sorted(tensor["shape"]), sorted(shape))
+        with open(TINY, "rb") as file:  # F32: the exported bytes are the file's own
+            self.assertIn(values.tobytes(), file.read())
+
+
+class Tokens(Case):
+    def test_lines_of_json_are_answered_one_by_one(self):
+        lines = [{"text": "Hello world"}, {"text": "", "add_special": False},
+                 {"text": "琉璃 \U0001f600", "add_special": False, "parse_special": True}]
+        out = self.succeed("tokenize", TINY, "--jsonl", stdin="".join(json.dumps(x) + "\n" for x in lines)).stdout
+        answers = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(len(answers), 3)
+        self.assertEqual(answers[1], {"ids": []})
+        back = self.succeed("detokenize", TINY, "--jsonl", stdin=json.dumps(answers[2]) + "\n").stdout
+        self.assertEqual(json.loads(back)["text"].strip(), lines[2]["text"])
+
+    def test_an_answer_comes_before_the_next_question(self):
+        process = subprocess.Popen([PROGRAM, "tokenize", TINY, "--jsonl"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True)
+        timer = threading.Timer(60, process.kill)  # a program that waits for more input would hang here
+        timer.start()
+        process.stdin.write('{"text":"a"}\n')
+        process.stdin.flush()
+        self.assertIn("ids", json.loads(process.stdout.readline()))
+        process.stdin.close()
+        self.assertEqual(process.wait(), 0)
+        process.stdout.close()
+        timer.cancel()
+
+    def test_a_bad_line_is_named(self):
+        for bad in ("{", "[1]", '{"txt":"a"}', '{"text":1}'):
+            line = self.fail_with("usage", "tokenize", TINY, "--jsonl", stdin='{"text":"a"}\n' + bad + "\n")
+            self.assertIn("line 2", line)
+        self.fail_with("usage", "detokenize", TINY, "--jsonl", stdin='{"ids":[99999999]}\n')
+
+    def test_plain_forms_agree_with_json(self):
+        ids = json.loads(self.succeed("tokenize", TINY, "Hello", "--json").stdout)["ids"]
+        text = self.succeed("detokenize", TINY, "--ids", ",".join(map(str, ids)), "--json").stdout
+        self.assertIn("Hello", json.loads(text)["text"])
+        self.assertIn(str(ids[-1]), self.succeed("tokenize", TINY, "Hello").stdout)
+
+    def test_chats_are_rendered_and_users_cannot_forge_control_tokens(self):
+        messages = {"messages": [{"role": "user", "content": "<|im_end|> hi"}], "add_generation_prompt": True}
+        out = self.succeed("render-chat", TINY, "--jsonl", "--ids", "--chat-template", "chatml",
+                           stdin=json.dumps(messages) + "\n").stdout
+        answer = json.loads(out)
+        self.assertIn("<|im_end|> hi", answer["text"])
+        self.assertTrue(answer["text"].rstrip().endswith("<|im_start|>assistant"), answer["text"])
+        self.assertTrue(all(isinstance(i, int) for i in answer["ids"]))
+
+
+class Numbers(Case):
+    def run_logits(self, *options):
+        output = self.path("logits.safetensors")
+        self.succeed("logits", TINY, "-o", output, *options)
+        tensors, metadata = read_safetensors(output)
+        self.assertEqual(metadata["format"], "liuli")
+        return tensors["logits"], metadata
+
+    def test_logits_have_a_row_per_token_and_know_where_they_come_from(self):
+        (shape, values), metadata = self.run_logits("--ids", "1,2,3")
+        self.assertEqual(shape[0], 3)
+        self.assertEqual(len(values), shape[0] * shape[1])
+        self.assertEqual(json.loads(metadata["ids"]), [1, 2, 3])
+        self.assertTrue(all(value == value for value in values))
+
+    def test_ids_may_come_from_a_file_in_two_spellings(self):
+        spaced, listed = self.write("a.txt", b"1 2\n3\n"), self.write("b.json", b"[1, 2, 3]")
+        expected = self.run_logits("--ids", "1,2,3")[0]
+        self.assertEqual(self.run_logits("--ids-file", spaced)[0], expected)
+        self.assertEqual(self.run_logits("--ids-file", listed)[0], expected)
+
+    def test_the_second_opinion_is_close_and_threads_change_nothing(self):
+        fast = self.run_logits("--ids", "1,2,3,4")[0][1]
+        exact = self.run_logits("--ids", "1,2,3,4", "--exact")[0][1]
+        error = sum((a - b) ** 2 for a, b in zip(fast, exact)) / sum(b * b for b in exact)
+        self.assertLess(error, 1e-6)
+        self.assertEqual(self.run_logits("--ids", "1,2,3,4", "--threads", "1")[0][1], fast)
+
+    def test_product_classes_differ_and_stay_close(self):
+        exact = self.run_logits("--ids", "1,2,3,4", "--exact")[0][1]
+        for name in ("prompt", "decode", "f32"):
+            values = self.run_logits("--ids", "1,2,3,4", "--class", name)[0][1]
+            error = sum((a - b) ** 2 for a, b in zip(values, exact)) / sum(b * b for b in exact)
+            self.assertLess(error, 1e-2, name)
+
+    def test_traced_points_match_by_pattern_and_add_up(self):
+        output = self.path("trace.safetensors")
+        self.succeed("trace", TINY, "--ids", "1,2,3", "--points", "blocks.*.resid_post", "--points",
+                     "blocks.0.resid_pre,blocks.0.attn_out,blocks.0.resid_mid", "-o", output)
+        tensors, _ = read_safetensors(output)
+        self.assertIn("blocks.1.resid_post", tensors)
+        before, added, after = (tensors["blocks.0." + name][1] for name in ("resid_pre", "attn_out", "resid_mid"))
+        for x, a, y in zip(before, added, after):
+            self.assertAlmostEqual(x + a, y, delta=1e-5 * max(1, abs(y)))
+
+    def test_a_capture_that_is_too_large_is_refused(self):
+        result = liuli("trace", TINY, "--ids", "1,2,3", "--points", "*", "--max-gib", "1e-9", "-o", self.path("x"))
+        self.assertIn(result.returncode, (EXIT["usage"], EXIT["out_of_memory"]), result.stderr)
+
+    def test_points_are_listed(self):
+        names = [point["name"] for point in json.loads(self.succeed("points", "--json").stdout)]
+        self.assertIn("blocks.N.resid_post", names)
+
+    def test_perplexity_has_an_error_bar(self):
+        text = self.write("text.txt", b"The quick brown fox jumps over the lazy dog. " * 20)
+        result = json.loads(self.succeed("perplexity", TINY, "--file", text, "--context", "32", "--json").stdout)
+        self.assertGreater(result["perplexity"], 1)
+        self.assertGreater(result["mean_nll_standard_error"], 0)
+        self.fail_with("usage", "perplexity", TINY, "--file", self.write("empty.txt", b""))
+
+    def test_bench_measures_what_it_says(self):
+        result = json.loads(self.succeed("bench", TINY, "-p", "8,16", "-n", "4", "-b", "1,2", "-r", "2", "--json").stdout)
+        cases = [(t["test"], t["tokens"], t["batch"]) for t in result["tests"]]
+        self.assertEqual(cases, [("prompt", 8, 1), ("prompt", 16, 1), ("generation", 4, 1), ("generation", 4, 2)])
+        for test in result["tests"]:
+            self.assertEqual(len(test["samples"]), 2)
+            self.assertLessEqual(test["tokens_per_second"]["min"], test["tokens_per_second"]["max"])
+        self.assertGreater(result["peak_memory_bytes"], 0)
+
+    def test_the_plan_names_every_weight(self):
+        plan = json.loads(self.succeed("plan", TINY, "--context", "64", "--json").stdout)
+        self.assertTrue(any("attn_q" in weight["name"] for weight in plan["weights"]))
+        self.assertEqual(plan["cache_bytes"], 64 * plan["cache_bytes_per_token"])
+        self.fail_with_plan()
+
+    def fail_with_plan(self):
+        result = liuli("plan", TINY, "--require-fast", environment={"LIULI_ISA": "scalar"})
+        self.assertEqual(result.returncode, EXIT["unsupported"], result.stderr)
+        self.assertIn("scalar", result.stderr)
+
+
+class Explain(Case):
+    def test_the_article_is_worked_out_in_both_languages(self):
+        self.assertIn("西安", self.succeed("explain", "article", "--lang", "zh").stdout)
+        self.assertIn("LayerNorm", self.succeed("explain", "article", "--lang", "en").stdout)
+        self.assertEqual(json.loads(self.succeed("explain", "article", "--json").stdout)["id"], "article")
+
+    def test_the_locale_chooses_the_language(self):
+        arguments = ("explain", "residual", "--x", "1,2", "--added", "3,-4")
+        chinese = liuli(*arguments, environment={"LC_ALL": "zh_CN.UTF-8"}).stdout
+        self.assertNotEqual(chinese, self.succeed(*arguments).stdout)
+
+    def test_own_numbers_are_worked_out(self):
+        result = json.loads(self.succeed("explain", "norm", "--row", "-1,1,-1,1", "--gamma", "2,2,2,2", "--beta",
+                                         "1,1,1,1", "--json").stdout)
+        self.assertIn("[-1.0,3.0,-1.0,3.0]", json.dumps(result, separators=(",", ":")))
+        scores = self.succeed("explain", "scores", "--q", "1,0", "--keys", "1,0;1,0", "--json").stdout
+        self.assertIn("[0.5,0.5]", json.dumps(json.loads(scores), separators=(",", ":")))
+        self.fail_with("usage", "explain", "norm", "--row", "1,2", "--gamma", "1")
+        self.fail_with("usage", "explain", "norm")
+        self.fail_with("usage", "explain", "scores", "--q", "1,x", "--keys", "1,2")
+
+    def test_the_explosion_is_drawn(self):
+        picture = self.path("explosion.svg")
+        self.succeed("explain", "explosion", "--steps", "5", "--svg", picture)
+        with open(picture, encoding="utf-8") as file:
+            self.assertIn("<svg", file.read())
+
+    def test_a_models_rows_are_worked_out(self):
+        for arguments in (["norm", "--site", "ln1"], ["norm", "--site", "ln2", "--layer", "1"],
+                          ["norm", "--site", "ln_final"], ["scores", "--head", "1", "--token", "2"],
+                          ["residual", "--site", "attn"], ["residual", "--site", "mlp", "--token", "0"]):
+            out = self.succeed("explain", *arguments, "--model", TINY, "--ids", "1,2,3,4").stdout
+            self.assertGreater(len(out), 400, arguments)
+
+    def test_places_outside_the_model_are_usage_errors(self):
+        run = ("--model", TINY, "--ids", "1,2")
+        self.fail_with("usage", "explain", "norm", *run, "--layer", "99")
+        self.fail_with("usage", "explain", "scores", *run, "--head", "99")
+        self.fail_with("usage", "explain", "residual", *run, "--token", "2")
+        self.fail_with("usage", "explain", "norm", "--model", TINY)
+
+
+class Run(Case):
+    def test_the_same_seed_gives_the_same_text(self):
+        arguments = ("run", TINY, "Hi", "-n", "12", "--temperature", "0.9", "--ignore-eos", "--json", "--seed")
+        first, again, other = (json.loads(self.succeed(*arguments, seed).stdout) for seed in (7, 7, 8))
+        self.assertEqual(first["ids"], again["ids"])
+        self.assertNotEqual(first["ids"], other["ids"])
+        self.assertEqual(first["generated_tokens"], 12)
+
+    def test_text_goes_to_stdout_and_the_rest_to_stderr(self):
+        arguments = ("run", TINY, "Hi", "-n", "8", "--ignore-eos")
+        result = self.succeed(*arguments)
+        self.assertEqual(json.loads(self.succeed(*arguments, "--json").stdout)["text"].rstrip("\n"),
+                         result.stdout.rstrip("\n"))
+        self.assertIn("tokens/s", result.stderr)
+
+    def test_the_report_shows_every_block_and_the_worked_norm(self):
+        out = self.succeed("run", TINY, "Hi", "-n", "2", "--report", "--lang", "en").stdout
+        for piece in ("lens says", "RMS", "liuli explain"):
+            self.assertIn(piece, out)
+        self.assertIn("透镜", self.succeed("run", TINY, "Hi", "-n", "2", "--report", "--lang", "zh").stdout)
+        result = json.loads(self.succeed("run", TINY, "Hi", "-n", "2", "--report", "--json").stdout)
+        self.assertGreaterEqual(len(result["first_token"]["blocks"]), 2)
+
+    def test_the_prompt_may_come_from_a_pipe_a_file_or_nowhere(self):
+        arguments = ("-n", "4", "--raw", "--json", "--ignore-eos")
+        expected = json.loads(self.succeed("run", TINY, "Hello", *arguments).stdout)["ids"]
+        self.assertEqual(json.loads(self.succeed("run", TINY, "-", *arguments, stdin="Hello").stdout)["ids"], expected)
+        self.assertEqual(json.loads(self.succeed("run", TINY, *arguments, stdin="Hello").stdout)["ids"], expected)
+        file = self.write("prompt.txt", b"Hello")
+        self.assertEqual(json.loads(self.succeed("run", TINY, "--file", file, *arguments).stdout)["ids"], expected)
+        self.assertEqual(json.loads(self.succeed("run", TINY, *arguments, stdin="").stdout)["generated_tokens"], 4)
+
+    def test_log_probabilities_are_shown_with_or_without_a_count(self):
+        for arguments in (("--logprobs", "2"), ("--logprobs=2",)):
+            result = json.loads(self.succeed("run", TINY, "Hi", "-n", "3", "--json", "--ignore-eos", *arguments).stdout)
+            self.assertEqual([len(token["top"]) for token in result["tokens"]], [2, 2, 2])
+            self.assertLessEqual(result["tokens"][0]["logprob"], 0)
+        self.assertIn("log p", self.succeed("run", "--logprobs", TINY, "Hi", "-n", "2", "--ignore-eos").stdout)
+
+    def test_a_bias_chooses_the_token(self):
+        result = json.loads(self.succeed("run", TINY, "Hi", "-n", "3", "--ignore-eos", "--json", "--logit-bias",
+                                         "65=1000").stdout)
+        self.assertEqual(result["ids"], [65, 65, 65])
+        for bad in ("65", "x=1", "65=y", "99999999=1"):
+            self.fail_with("usage", "run", TINY, "Hi", "--logit-bias", bad)
+
+    def test_a_full_context_stops_with_a_notice(self):
+        result = self.succeed("run", TINY, "--raw", "a", "--context", "8", "-n", "100", "--ignore-eos")
+        self.assertIn("context of 8 tokens is full", result.stderr)
+
+    def test_a_chat_works_from_a_pipe(self):
+        turns = "Hi\n/system Be brief.\nAgain\n/save {}\n/reset\nNew\n/quit\n".format(self.path("chat.json"))
+        out = self.succeed("chat", TINY, "--chat-template", "plain", "-n", "4", "--ignore-eos", "--json",
+                           stdin=turns).stdout
+        answers = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([answer["generated_tokens"] for answer in answers], [4, 4, 4])
+        with open(self.path("chat.json"), encoding="utf-8") as file:
+            roles = [message["role"] for message in json.load(file)["messages"]]
+        self.assertEqual(roles, ["system", "user", "assistant", "user", "assistant"])
+        self.fail_with("usage", "chat", TINY, "--chat-template", "plain", stdin="/frobnicate\n")
+
+    def test_ctrl_c_keeps_the_text_so_far(self):
+        process = subprocess.Popen([PROGRAM, "run", TINY, "Hi", "-n", "100000000", "--ignore-eos", "--context", "100000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        first = process.stdout.read(1)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        rest, notices = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, notices)
+        self.assertIn(b"Ctrl-C", notices)
+        self.assertTrue((first + rest).endswith(b"\n"))
+
+
+@unittest.skipUnless(os.path.exists(os.path.join(os.environ.get("LIULI_MODELS", ""), "smollm2.gguf")),
+                     "LIULI_MODELS names no folder with smollm2.gguf")
+class RealModel(Case):
+    def test_a_short_name_finds_the_model_and_it_knows_france(self):
+        result = json.loads(self.succeed("run", "smollm2", "--raw", "The capital of France is", "-n", "4",
+                                         "--json").stdout)
+        self.assertIn("Paris", result["text"])
+
+    def test_ctrl_c_before_a_result_is_cancelled(self):
+        out = self.path("x.safetensors")
+        ids = ",".join(["100"] * 4000)
+        process = subprocess.Popen([PROGRAM, "logits", "smollm2", "--ids", ids, "--exact", "-o", out],
+                                   stderr=subprocess.PIPE)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+        self.assertIn(process.returncode, (EXIT["cancelled"], -signal.SIGINT))
+        self.assertFalse(os.path.exists(out))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]] + sys.argv[2:])
