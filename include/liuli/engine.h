@@ -19,8 +19,8 @@
 
 namespace liuli {
 
-/// How matrix products round. automatic: prompts in the prompt class and generated tokens in the decode class, or everything
-/// in f32 when all of a file's matrices are F32.
+/// How matrix products round. automatic: prompts in the prompt class and generated tokens in the decode
+/// class, or everything in f32 when all of a file's matrices are F32.
 enum class ProductClassChoice { automatic, prompt, decode, f32 };
 
 struct LoadSettings {
@@ -60,7 +60,8 @@ class Engine {
   int threads() const;
 
   // ---- text ----
-  /// add_special: add what the vocabulary prescribes (BOS…); parse_special: control tokens in the text are recognised.
+  /// add_special: add what the vocabulary prescribes (BOS…); parse_special: control tokens in the text are
+  /// recognised.
   std::vector<int> tokenize(std::string_view text, bool add_special = true, bool parse_special = false) const;
   std::string detokenize(const std::vector<int>& ids) const;
   std::string token_text(int id) const;  ///< bytes of one token, invalid ones as U+FFFD
@@ -69,19 +70,22 @@ class Engine {
   std::optional<int> bos_id() const;
 
   bool has_chat_template() const;
-  /// messages: [{"role": …, "content": …}], tools: array or null. Errors: unsupported (no template, or one Liuli cannot
-  /// run), invalid_argument (the template refuses the messages).
+  /// messages: [{"role": …, "content": …}], tools: array or null. Errors: unsupported (no template, or one
+  /// Liuli cannot run), invalid_argument (the template refuses the messages).
   ChatPrompt render_chat(const nlohmann::json& messages, const nlohmann::json& tools,
                          bool add_generation_prompt = true) const;
 
   // ---- numbers ----
-  /// Logits of every position, in order: on_row(position, logits [vocab_size]). Errors: invalid_argument (ids, length).
+  /// Logits of every position, in order: on_row(position, logits [vocab_size]). Errors: invalid_argument
+  /// (ids, length).
   void logits(const std::vector<int>& ids, const std::function<void(int, std::span<const float>)>& on_row,
               int chunk = 512);
-  /// exp of the mean negative log-probability of each token after the first of each window of `context` tokens.
+  /// exp of the mean negative log-probability of each token after the first of each window of `context`
+  /// tokens.
   PerplexityResult perplexity(const std::vector<int>& ids, int context = 512,
                               const std::function<void(int64_t, int64_t)>& on_progress = {});
-  /// Values at named points for a prompt. Errors: not_found (no such point; names the nearest), invalid_argument.
+  /// Values at named points for a prompt. Errors: not_found (no such point; names the nearest),
+  /// invalid_argument.
   std::vector<TracedTensor> trace(const std::vector<int>& ids, const std::vector<std::string>& points,
                                   const TraceSettings& settings = {});
   /// Which kernel and layout every weight uses, and the memory a context takes.
@@ -108,10 +112,12 @@ class Session {
   GenerateResult generate(const std::vector<int>& prompt, const GenerateSettings& settings,
                           const std::function<bool(const GeneratedToken&)>& on_token = {});
 
-  /// Appends tokens; returns the logits after the last one, valid until the engine runs again. generated: decode class.
+  /// Appends tokens; returns the logits after the last one, valid until the engine runs again. generated:
+  /// decode class.
   std::span<const float> feed(std::span<const int> ids, bool generated = false, int chunk = 512);
   /// One token for each of several sessions of one engine, in one step; their logits in order.
-  static std::vector<std::span<const float>> feed_together(std::span<Session* const> sessions, std::span<const int> ids);
+  static std::vector<std::span<const float>> feed_together(std::span<Session* const> sessions,
+                                                           std::span<const int> ids);
 
   const std::vector<int>& tokens() const;
   int max_context() const;
@@ -123,7 +129,8 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The instruction set level in use ("avx512_bf16") and those this machine has. Errors: invalid_argument for a bad LIULI_ISA.
+/// The instruction set level in use ("avx512_bf16") and those this machine has. Errors: invalid_argument for
+/// a bad LIULI_ISA.
 std::string active_isa();
 std::vector<std::string> available_isas();
 

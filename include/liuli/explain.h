@@ -24,7 +24,7 @@ Language language_from_locale(const char* lc_all, const char* lc_messages, const
 Language language_from_environment();
 
 /// One step of a calculation: formula → numbers in place → result.
-struct Step {
+struct WorkedStep {
   std::string id;       ///< machine name, the same in every language: "mean_var"
   std::string name;     ///< "mean μ and variance σ²"
   std::string formula;  ///< "μ = (x₀ + … + x₃) / 4"
@@ -35,7 +35,7 @@ struct Step {
 };
 
 /// Numbers side by side. A row without values stands for rows left out.
-struct Table {
+struct WorkedTable {
   struct Row {
     std::string label;
     std::vector<double> values;  ///< one per column; NaN is an empty cell
@@ -55,17 +55,17 @@ struct Table {
 struct Explanation {
   std::string id;  ///< "norm", "scores", "residual", "explosion", "recovery", "article"
   std::string title;
-  std::vector<Step> steps;
-  std::vector<Table> tables;
+  std::vector<WorkedStep> steps;
+  std::vector<WorkedTable> tables;
   std::string plot;  ///< lines of text for a terminal, or empty
   std::string svg;   ///< the same picture as an SVG document, or empty
   std::vector<std::string> notes;
   std::vector<Explanation> parts;  ///< shown after everything above
 
   /// The step with this id, or null.
-  const Step* step(std::string_view step_id) const;
+  const WorkedStep* step(std::string_view step_id) const;
   /// The table with this id, or null.
-  const Table* table(std::string_view table_id) const;
+  const WorkedTable* table(std::string_view table_id) const;
 };
 
 constexpr int kExplainDigits = 6;  ///< default number of decimals
@@ -146,8 +146,8 @@ struct ExplosionInputs {
 
 /// Repeats x ← factor · x + shift, compares with the closed form, plots it, and finds the step at which f16,
 /// bf16 and f32 overflow by repeating it with every operation rounded to that format's bits. Steps: iterate
-/// (steps + 1 values), closed_form. Table: overflow. Errors: invalid_argument for numbers that are not finite
-/// or steps outside 1 … 1000.
+/// (steps + 1 values), closed_form. WorkedTable: overflow. Errors: invalid_argument for numbers that are not
+/// finite or steps outside 1 … 1000.
 Explanation explain_explosion(const ExplosionInputs& inputs, Language language, int digits = kExplainDigits);
 
 /// Outputs of one LayerNorm, printed with a known number of decimals, whose inputs are not known.
@@ -161,7 +161,7 @@ struct RecoveryInputs {
 
 /// Undoes γ and β, x̂ = (y − β) / γ, and tests that each row of x̂ has mean 0 and variance 1 as far as the
 /// rounding of the printed digits allows. μ and σ themselves cannot be recovered: the norm removed them.
-/// Steps: normalized.r per row r; mean, var (one value per row). Table: rows, with the bounds of the
+/// Steps: normalized.r per row r; mean, var (one value per row). WorkedTable: rows, with the bounds of the
 /// rounding. Errors: invalid_argument for lengths that disagree, numbers that are not finite, a γ of 0.
 Explanation explain_recovery(const RecoveryInputs& inputs, Language language, int digits = kExplainDigits);
 

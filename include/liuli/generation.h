@@ -30,10 +30,13 @@ struct GenerateSettings {
   SamplingSettings sampling;
   int max_tokens = 256;
   std::vector<std::string> stop;  ///< generation ends before any of these; they are not part of the text
-  int top_logprobs = 0;           ///< alternatives to report per token (with log-probabilities of the untouched logits)
+  int top_logprobs =
+      0;  ///< alternatives to report per token (with log-probabilities of the untouched logits)
   bool ignore_eos = false;
-  bool first_token_report = false;  ///< watch the prompt's last token and report how the first new one came about
-  const std::atomic<bool>* cancel = nullptr;  ///< set it (from a signal handler, another thread) to stop after a token
+  bool first_token_report =
+      false;  ///< watch the prompt's last token and report how the first new one came about
+  const std::atomic<bool>* cancel =
+      nullptr;  ///< set it (from a signal handler, another thread) to stop after a token
   std::function<void(int done, int total)> on_prompt_progress;
 };
 
@@ -43,7 +46,7 @@ struct TokenLogprob {
 };
 
 struct GeneratedToken {
-  int id;            ///< −1 for a last piece of text that was held back (an unfinished character, half a stop string)
+  int id;  ///< −1 for a last piece of text that was held back (an unfinished character, half a stop string)
   std::string text;  ///< whole UTF-8 characters this token completed; may be empty
   float logprob;     ///< of the untouched distribution
   std::vector<TokenLogprob> top;

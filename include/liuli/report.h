@@ -14,7 +14,8 @@ struct BlockReport {
   double resid_norm = 0;  ///< ‖resid_post‖₂
   double attn_norm = 0;   ///< ‖attn_out‖₂: what attention added
   double mlp_norm = 0;    ///< ‖mlp_out‖₂
-  int lens_token = 0;     ///< the likeliest token if the model stopped here (logit lens: final norm and output matrix)
+  int lens_token =
+      0;  ///< the likeliest token if the model stopped here (logit lens: final norm and output matrix)
   std::string lens_text;
   double lens_probability = 0;
   double chosen_probability = 0;  ///< what the lens gives the token that was finally chosen
@@ -22,11 +23,11 @@ struct BlockReport {
 
 /// How the first new token came about, from the run's own numbers.
 struct FirstTokenReport {
-  int prompt_token = 0;         ///< the last token of the prompt
+  int prompt_token = 0;  ///< the last token of the prompt
   std::string prompt_text;
   double embed_norm = 0;
   std::vector<BlockReport> blocks;
-  int chosen_token = 0;         ///< what was sampled
+  int chosen_token = 0;  ///< what was sampled
   std::string chosen_text;
   double chosen_probability = 0;
   /// The first block's norm of that token: the row that went in, γ, β (empty for rms), eps.
@@ -43,14 +44,14 @@ struct PlannedWeight {
   std::string kernel;          ///< what multiplies it
   bool fast = false;           ///< false: by way of scalar code or expansion
   int64_t file_bytes = 0, run_bytes = 0;
-  std::string why;             ///< the reason for this kernel, in words
+  std::string why;  ///< the reason for this kernel, in words
 };
 
 struct ModelPlan {
   std::string isa, prompt_kernel, attention_kernel;
   std::string prompt_class, generated_class;  ///< product classes in use
   std::vector<PlannedWeight> weights;
-  int64_t weight_bytes = 0;           ///< as held in memory
+  int64_t weight_bytes = 0;  ///< as held in memory
   int64_t cache_bytes_per_token = 0;
   int64_t context = 0, cache_bytes = 0;  ///< for the planned context
   int threads = 1;

@@ -14,17 +14,17 @@ struct TracedTensor {
 };
 
 struct TraceSettings {
-  int chunk = 512;                            ///< tokens per pass; changes no bit
-  int64_t max_bytes = int64_t{4} << 30;       ///< a larger capture is refused before it runs
-  bool with_logits = true;                    ///< let the run go on to the logits (needed for `logits` and ln_final)
+  int chunk = 512;                       ///< tokens per pass; changes no bit
+  int64_t max_bytes = int64_t{4} << 30;  ///< a larger capture is refused before it runs
+  bool with_logits = true;  ///< let the run go on to the logits (needed for `logits` and ln_final)
 };
 
 /// One line of the table of points.
 struct PointDescription {
-  std::string name;     ///< "blocks.N.attn.q"
-  std::string shape;    ///< "[n_tokens, n_heads, head_dim]"
+  std::string name;   ///< "blocks.N.attn.q"
+  std::string shape;  ///< "[n_tokens, n_heads, head_dim]"
   std::string formula;
-  std::string alias;    ///< TransformerLens's spelling, or ""
+  std::string alias;  ///< TransformerLens's spelling, or ""
 };
 /// Every point of the table, in the order a token meets them.
 std::vector<PointDescription> list_points();

@@ -7,7 +7,8 @@
 
 namespace liuli {
 
-/// View of n rows of `width` f32 values, `stride` floats apart. Values in [width, stride) are zero and stay zero.
+/// View of n rows of `width` f32 values, `stride` floats apart. Values in [width, stride) are zero and stay
+/// zero.
 struct Rows {
   float* data = nullptr;
   int64_t n = 0, width = 0, stride = 0;

@@ -21,14 +21,16 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine Engine::load(const std::string& path, const LoadSettings& settings) {
   kernels::best_kernels();  // a bad LIULI_ISA is refused before any work
   if (settings.threads < 0)
-    throw Error(ErrorCode::invalid_argument, fmt::format("threads is {}, expected 0 (all) or more", settings.threads));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("threads is {}, expected 0 (all) or more", settings.threads));
   std::shared_ptr<WeightSource> source = open_weights(path);
   auto parts = std::make_unique<EngineParts>();
   parts->path = path;
   load_text_parts(*parts, *source, settings.chat_template);
   parts->classes = run_classes(settings, *source);
   parts->runner = std::make_unique<Runner>(settings.threads);
-  const LoadOptions options{settings.exact ? WeightForm::file_rows : WeightForm::panels, settings.on_progress};
+  const LoadOptions options{settings.exact ? WeightForm::file_rows : WeightForm::panels,
+                            settings.on_progress};
   parts->model = std::make_unique<Model>(load_model(std::move(source), parts->runner->pool, options));
   return Engine(std::move(parts));
 }
@@ -56,7 +58,9 @@ std::vector<int> Engine::tokenize(std::string_view text, bool add_special, bool 
 namespace {
 void check_vocabulary(const Tokenizer& tokenizer, std::span<const int> ids) {
   for (int id : ids)
-    if (id < 0) throw Error(ErrorCode::invalid_argument, fmt::format("token {} is negative; the vocabulary has {}", id, tokenizer.vocab_size()));
+    if (id < 0)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("token {} is negative; the vocabulary has {}", id, tokenizer.vocab_size()));
 }
 }  // namespace
 
@@ -95,8 +99,8 @@ ChatPrompt Engine::render_chat(const nlohmann::json& messages, const nlohmann::j
   return prompt;
 }
 
-void Engine::logits(const std::vector<int>& ids, const std::function<void(int, std::span<const float>)>& on_row,
-                    int chunk) {
+void Engine::logits(const std::vector<int>& ids,
+                    const std::function<void(int, std::span<const float>)>& on_row, int chunk) {
   parts_->check_tokens(ids, 0, config().max_seq_len);
   Sequence sequence(*parts_->model, parts_->classes);
   FeedOptions options;
@@ -118,7 +122,8 @@ struct NllSums {
 
   void add(std::span<const float> logits, int next) {
     const auto& rows = kernels::best_kernels().rows;
-    const double lse = static_cast<double>(rows.log_sum_exp(logits.data(), static_cast<int64_t>(logits.size())));
+    const double lse =
+        static_cast<double>(rows.log_sum_exp(logits.data(), static_cast<int64_t>(logits.size())));
     const double nll = lse - static_cast<double>(logits[static_cast<size_t>(next)]);
     sum += nll;
     squares += nll * nll;
@@ -134,12 +139,14 @@ PerplexityResult Engine::perplexity(const std::vector<int>& ids, int context,
   if (context < 2 || context > longest)
     throw Error(ErrorCode::invalid_argument, fmt::format("context is {}, expected 2…{}", context, longest));
   if (ids.size() < 2)
-    throw Error(ErrorCode::invalid_argument, fmt::format("the text has {} tokens, perplexity needs at least 2", ids.size()));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the text has {} tokens, perplexity needs at least 2", ids.size()));
   NllSums sums;
   for (size_t at = 0; at + 1 < ids.size(); at += static_cast<size_t>(context)) {
     const size_t n = std::min(static_cast<size_t>(context), ids.size() - at);
     if (n < 2) break;
-    const std::vector<int> window(ids.begin() + static_cast<ptrdiff_t>(at), ids.begin() + static_cast<ptrdiff_t>(at + n));
+    const std::vector<int> window(ids.begin() + static_cast<ptrdiff_t>(at),
+                                  ids.begin() + static_cast<ptrdiff_t>(at + n));
     logits(window, [&](int position, std::span<const float> row) {
       if (static_cast<size_t>(position) + 1 < n) sums.add(row, window[static_cast<size_t>(position) + 1]);
     });
@@ -158,7 +165,8 @@ PerplexityResult Engine::perplexity(const std::vector<int>& ids, int context,
 std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::vector<std::string>& points,
                                         const TraceSettings& settings) {
   parts_->check_tokens(ids, 0, config().max_seq_len);
-  Recorder recorder(config(), select_places(config(), points), static_cast<int64_t>(ids.size()), settings.max_bytes);
+  Recorder recorder(config(), select_places(config(), points), static_cast<int64_t>(ids.size()),
+                    settings.max_bytes);
   Sequence sequence(*parts_->model, parts_->classes);
   FeedOptions options;
   options.chunk = recorder.needs_one_pass() ? static_cast<int>(ids.size()) : settings.chunk;

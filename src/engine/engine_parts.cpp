@@ -10,9 +10,9 @@ namespace liuli {
 namespace {
 
 // Names under which vocabularies know the end of a turn or of the text; every one of them ends a generation.
-constexpr const char* kEndNames[] = {"<|eot_id|>",    "<|im_end|>",      "<end_of_turn>", "<｜end▁of▁sentence｜>",
-                                     "<|eom_id|>",    "<|end_of_text|>", "<|endoftext|>", "</s>",
-                                     "<|end|>"};
+constexpr const char* kEndNames[] = {
+    "<|eot_id|>",    "<|im_end|>", "<end_of_turn>", "<｜end▁of▁sentence｜>", "<|eom_id|>", "<|end_of_text|>",
+    "<|endoftext|>", "</s>",       "<|end|>"};
 
 std::vector<int> find_end_tokens(const Tokenizer& tokenizer, const Metadata& metadata) {
   std::vector<int> ends;
@@ -37,7 +37,8 @@ void load_template(EngineParts& parts, const Metadata& metadata, const std::stri
   if (!name.empty()) {
     const char* builtin = builtin_chat_template(name);
     if (builtin == nullptr)
-      throw Error(ErrorCode::invalid_argument, fmt::format("no built-in chat template \"{}\"; {}", name, kHint));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("no built-in chat template \"{}\"; {}", name, kHint));
     source = builtin;
   } else if (const auto stored = metadata.text("tokenizer.chat_template")) {
     source = *stored;
@@ -48,7 +49,8 @@ void load_template(EngineParts& parts, const Metadata& metadata, const std::stri
   try {
     parts.chat_template.emplace(std::move(source));
   } catch (const Error& e) {
-    parts.chat_template_problem = fmt::format("{}: the file's chat template cannot be run ({}); {}", parts.path, e.what(), kHint);
+    parts.chat_template_problem =
+        fmt::format("{}: the file's chat template cannot be run ({}); {}", parts.path, e.what(), kHint);
   }
 }
 
@@ -58,11 +60,12 @@ void EngineParts::check_tokens(std::span<const int> ids, int64_t already, int64_
   if (ids.empty()) throw Error(ErrorCode::invalid_argument, "there are no tokens to run");
   for (int id : ids)
     if (id < 0 || id >= model->config.vocab_size)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("token {} is outside the model's vocabulary of {}", id, model->config.vocab_size));
+      throw Error(ErrorCode::invalid_argument, fmt::format("token {} is outside the model's vocabulary of {}",
+                                                           id, model->config.vocab_size));
   const int64_t total = already + static_cast<int64_t>(ids.size());
   if (total > context)
-    throw Error(ErrorCode::out_of_memory, fmt::format("{} tokens do not fit into the context of {}", total, context));
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("{} tokens do not fit into the context of {}", total, context));
 }
 
 void load_text_parts(EngineParts& parts, const WeightSource& source, const std::string& template_name) {
@@ -77,10 +80,14 @@ RunClasses run_classes(const LoadSettings& settings, const WeightSource& source)
     return t.shape.size() < 2 || t.type == DType::f32;
   });
   switch (settings.product_class) {
-    case ProductClassChoice::prompt: return {ProductClass::prompt, ProductClass::prompt};
-    case ProductClassChoice::decode: return {ProductClass::decode, ProductClass::decode};
-    case ProductClassChoice::f32: return {ProductClass::f32, ProductClass::f32};
-    case ProductClassChoice::automatic: break;
+    case ProductClassChoice::prompt:
+      return {ProductClass::prompt, ProductClass::prompt};
+    case ProductClassChoice::decode:
+      return {ProductClass::decode, ProductClass::decode};
+    case ProductClassChoice::f32:
+      return {ProductClass::f32, ProductClass::f32};
+    case ProductClassChoice::automatic:
+      break;
   }
   return all_f32 ? RunClasses{ProductClass::f32, ProductClass::f32} : RunClasses{};
 }

@@ -20,11 +20,13 @@ struct EngineParts {
   std::unique_ptr<Runner> runner;
   RunClasses classes;
 
-  /// Errors: invalid_argument for a token outside the model's vocabulary; out_of_memory beyond `context` tokens.
+  /// Errors: invalid_argument for a token outside the model's vocabulary; out_of_memory beyond `context`
+  /// tokens.
   void check_tokens(std::span<const int> ids, int64_t already, int64_t context) const;
 };
 
-/// The tokenizer, its end tokens and the chat template of a file. template_name: "" the file's own, else a built-in one.
+/// The tokenizer, its end tokens and the chat template of a file. template_name: "" the file's own, else a
+/// built-in one.
 void load_text_parts(EngineParts& parts, const WeightSource& source, const std::string& template_name);
 /// The classes a choice means for this model.
 RunClasses run_classes(const LoadSettings& settings, const WeightSource& source);

@@ -34,8 +34,8 @@ GenerateResult Session::generate(const std::vector<int>& prompt, const GenerateS
                                   settings.first_token_report ? &probe : nullptr};
   GenerateResult result = liuli::generate(context, impl_->sequence, prompt, settings, on_token);
   if (settings.first_token_report && !result.tokens.empty())
-    result.first_token = first_token_report(*parts.model, *parts.runner, *parts.tokenizer, probe, prompt.back(),
-                                            result.tokens.front().id, parts.classes.prompt);
+    result.first_token = first_token_report(*parts.model, *parts.runner, *parts.tokenizer, probe,
+                                            prompt.back(), result.tokens.front().id, parts.classes.prompt);
   return result;
 }
 
@@ -61,13 +61,15 @@ std::span<const float> Session::feed(std::span<const int> ids, bool generated, i
 std::vector<std::span<const float>> Session::feed_together(std::span<Session* const> sessions,
                                                            std::span<const int> ids) {
   if (sessions.empty() || sessions.size() != ids.size())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} sessions and {} tokens, expected one token for each", sessions.size(), ids.size()));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} sessions and {} tokens, expected one token for each", sessions.size(), ids.size()));
   std::vector<Sequence*> sequences;
   EngineParts& parts = sessions.front()->impl_->parts;
   for (size_t i = 0; i < sessions.size(); i++) {
     Impl& impl = *sessions[i]->impl_;
-    if (&impl.parts != &parts) throw Error(ErrorCode::invalid_argument, "the sessions belong to different engines");
+    if (&impl.parts != &parts)
+      throw Error(ErrorCode::invalid_argument, "the sessions belong to different engines");
     parts.check_tokens(ids.subspan(i, 1), impl.sequence.length(), impl.max_context);
     sequences.push_back(&impl.sequence);
   }
@@ -83,8 +85,8 @@ size_t Session::cache_bytes() const { return impl_->sequence.cache().bytes(); }
 
 void Session::truncate(int n_tokens) {
   if (n_tokens < 0 || n_tokens > impl_->sequence.length())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("cannot cut the session to {} tokens, it has {}", n_tokens, impl_->sequence.length()));
+    throw Error(ErrorCode::invalid_argument, fmt::format("cannot cut the session to {} tokens, it has {}",
+                                                         n_tokens, impl_->sequence.length()));
   impl_->sequence.truncate(n_tokens);
 }
 

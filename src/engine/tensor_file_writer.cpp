@@ -12,7 +12,8 @@ void write_npy(const std::string& path, const std::vector<int64_t>& shape, const
   int64_t n = 1;
   for (int64_t d : shape) n *= d;
   if (n != static_cast<int64_t>(values.size()))
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: the shape holds {} values, {} were given", path, n, values.size()));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: the shape holds {} values, {} were given", path, n, values.size()));
   write_npy(path, shape, values.data());
 }
 
@@ -28,7 +29,9 @@ TensorFileWriter::TensorFileWriter(const std::string& path, const std::vector<En
 }
 TensorFileWriter::~TensorFileWriter() = default;
 
-void TensorFileWriter::append(const float* values, size_t n) { impl_->writer.append(values, n * sizeof(float)); }
+void TensorFileWriter::append(const float* values, size_t n) {
+  impl_->writer.append(values, n * sizeof(float));
+}
 void TensorFileWriter::finish() { impl_->writer.finish(); }
 
 }  // namespace liuli

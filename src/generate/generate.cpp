@@ -13,7 +13,9 @@ namespace liuli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 bool cancelled(const GenerateSettings& settings) {
   return settings.cancel != nullptr && settings.cancel->load(std::memory_order_relaxed);
@@ -57,7 +59,8 @@ class Generation {
     options.listener = context_.prompt_listener;
     options.on_chunk = [&](int done, int total) {
       if (settings_.on_prompt_progress) settings_.on_prompt_progress(done, total);
-      if (done < total && cancelled(settings_)) throw Error(ErrorCode::cancelled, "stopped while reading the prompt");
+      if (done < total && cancelled(settings_))
+        throw Error(ErrorCode::cancelled, "stopped while reading the prompt");
     };
     return sequence_.feed(context_.runner, std::span(prompt).subspan(reused), options);
   }
@@ -71,8 +74,9 @@ class Generation {
       const std::span<const float> row(logits.row(0), static_cast<size_t>(usable));
       const int id = sampler_.sample(row, history_);
       history_.push_back(id);
-      const bool end = !settings_.ignore_eos && std::find(context_.end_tokens.begin(), context_.end_tokens.end(), id) !=
-                                                    context_.end_tokens.end();
+      const bool end =
+          !settings_.ignore_eos &&
+          std::find(context_.end_tokens.begin(), context_.end_tokens.end(), id) != context_.end_tokens.end();
       if (end) return stop(StopReason::end_of_text);
       if (!emit(id, row)) return stop(StopReason::cancelled);
       if (matcher_.stopped()) return stop(StopReason::stop_string);
@@ -116,11 +120,16 @@ class Generation {
 
 const char* to_string(StopReason reason) {
   switch (reason) {
-    case StopReason::end_of_text: return "end_of_text";
-    case StopReason::stop_string: return "stop_string";
-    case StopReason::max_tokens: return "max_tokens";
-    case StopReason::context_full: return "context_full";
-    case StopReason::cancelled: return "cancelled";
+    case StopReason::end_of_text:
+      return "end_of_text";
+    case StopReason::stop_string:
+      return "stop_string";
+    case StopReason::max_tokens:
+      return "max_tokens";
+    case StopReason::context_full:
+      return "context_full";
+    case StopReason::cancelled:
+      return "cancelled";
   }
   return "?";
 }
@@ -129,8 +138,8 @@ GenerateResult generate(const GenerationContext& context, Sequence& sequence, co
                         const GenerateSettings& settings, const TokenCallback& on_token) {
   if (prompt.empty()) throw Error(ErrorCode::invalid_argument, "the prompt has no tokens");
   if (static_cast<int64_t>(prompt.size()) > context.max_context)
-    throw Error(ErrorCode::out_of_memory, fmt::format("the prompt has {} tokens, the context holds {}", prompt.size(),
-                                                      context.max_context));
+    throw Error(ErrorCode::out_of_memory, fmt::format("the prompt has {} tokens, the context holds {}",
+                                                      prompt.size(), context.max_context));
   return Generation(context, sequence, settings, on_token).run(prompt);
 }
 

@@ -20,9 +20,10 @@ struct GenerationContext {
 
 using TokenCallback = std::function<bool(const GeneratedToken&)>;
 
-/// Makes `prompt` the sequence's tokens, reusing its cache where the beginning agrees (at least the last token is computed
-/// anew, for its logits), and continues it. Errors: invalid_argument (empty prompt, token outside the vocabulary),
-/// out_of_memory (the prompt does not fit into the context), cancelled (before the first token).
+/// Makes `prompt` the sequence's tokens, reusing its cache where the beginning agrees (at least the last
+/// token is computed anew, for its logits), and continues it. Errors: invalid_argument (empty prompt, token
+/// outside the vocabulary), out_of_memory (the prompt does not fit into the context), cancelled (before the
+/// first token).
 GenerateResult generate(const GenerationContext& context, Sequence& sequence, const std::vector<int>& prompt,
                         const GenerateSettings& settings, const TokenCallback& on_token);
 

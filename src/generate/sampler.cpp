@@ -56,11 +56,15 @@ void Sampler::apply_biases_and_penalties(std::span<const int> history) {
   const auto n = static_cast<int>(logits_.size());
   for (const auto& [id, bias] : settings_.logit_bias) {
     if (id < 0 || id >= n)
-      throw Error(ErrorCode::invalid_argument, fmt::format("logit bias for token {}, the vocabulary has {}", id, n));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("logit bias for token {}, the vocabulary has {}", id, n));
     logits_[static_cast<size_t>(id)] += bias;
   }
-  if (settings_.repetition_penalty == 1 && settings_.presence_penalty == 0 && settings_.frequency_penalty == 0) return;
-  const size_t window = settings_.penalty_window < 0 ? history.size() : static_cast<size_t>(settings_.penalty_window);
+  if (settings_.repetition_penalty == 1 && settings_.presence_penalty == 0 &&
+      settings_.frequency_penalty == 0)
+    return;
+  const size_t window =
+      settings_.penalty_window < 0 ? history.size() : static_cast<size_t>(settings_.penalty_window);
   std::unordered_map<int, int> counts;
   for (int id : history.last(std::min(window, history.size()))) counts[id]++;
   for (const auto& [id, count] : counts) {
@@ -79,20 +83,24 @@ int Sampler::greedy() const {
 void Sampler::keep_top_k() {
   const auto k = static_cast<size_t>(settings_.top_k);
   if (k > 0 && k < candidates_.size()) {
-    std::nth_element(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(k), candidates_.end(), kLikelier);
+    std::nth_element(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(k), candidates_.end(),
+                     kLikelier);
     candidates_.resize(k);
   }
 }
 
 // weights = exp((logit − max) / T); the order of the candidates is made definite first.
 void Sampler::softmax_with_temperature() {
-  if (settings_.top_p < 1 || settings_.top_k > 0) std::sort(candidates_.begin(), candidates_.end(), kLikelier);
-  const float max = std::max_element(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-                      return a.logit < b.logit;
-                    })->logit;
+  if (settings_.top_p < 1 || settings_.top_k > 0)
+    std::sort(candidates_.begin(), candidates_.end(), kLikelier);
+  const float max =
+      std::max_element(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+        return a.logit < b.logit;
+      })->logit;
   weights_.resize(candidates_.size());
   for (size_t i = 0; i < candidates_.size(); i++) {
-    const double distance = candidates_[i].logit == max ? 0.0 : static_cast<double>(candidates_[i].logit) - max;
+    const double distance =
+        candidates_[i].logit == max ? 0.0 : static_cast<double>(candidates_[i].logit) - max;
     weights_[i] = std::exp(distance / settings_.temperature);
   }
 }
@@ -131,7 +139,8 @@ int Sampler::draw() {
 }
 
 TokenLogprobs log_probabilities(std::span<const float> logits, int id, int n) {
-  const float lse = kernels::best_kernels().rows.log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
+  const float lse =
+      kernels::best_kernels().rows.log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
   TokenLogprobs result{logits[static_cast<size_t>(id)] - lse, {}};
   if (n <= 0) return result;
   std::vector<int> order(logits.size());
@@ -142,7 +151,8 @@ TokenLogprobs log_probabilities(std::span<const float> logits, int id, int n) {
     return x > y || (x == y && a < b);
   });
   for (ptrdiff_t i = 0; i < keep; i++)
-    result.top.push_back({order[static_cast<size_t>(i)], logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - lse});
+    result.top.push_back(
+        {order[static_cast<size_t>(i)], logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - lse});
   return result;
 }
 

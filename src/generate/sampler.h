@@ -14,7 +14,8 @@ class Sampler {
   /// Errors: invalid_argument, naming the setting out of range.
   explicit Sampler(const SamplingSettings& settings);
 
-  /// The next token. logits: of the ids that exist (padding rows cut off); history: the tokens so far, for the penalties.
+  /// The next token. logits: of the ids that exist (padding rows cut off); history: the tokens so far, for
+  /// the penalties.
   int sample(std::span<const float> logits, std::span<const int> history);
 
  private:

@@ -7,7 +7,9 @@
 namespace liuli {
 
 Sequence::Sequence(const Model& model, RunClasses classes)
-    : model_(&model), classes_(classes), cache_(cache_shape(model.config), attention_kernels(classes.prompt)) {
+    : model_(&model),
+      classes_(classes),
+      cache_(cache_shape(model.config), attention_kernels(classes.prompt)) {
   LIULI_CHECK(&attention_kernels(classes.prompt) == &attention_kernels(classes.generated));
 }
 
@@ -18,12 +20,14 @@ Rows Sequence::feed(Runner& runner, std::span<const int> tokens, const FeedOptio
     const auto part = tokens.subspan(at, std::min(chunk, tokens.size() - at));
     const bool last = at + part.size() == tokens.size();
     const SequenceInput input{&cache_, part};
-    logits = transformer_forward(*model_, runner, {&input, 1},
-                                 {classes_.prompt, options.listener, options.every_logit, !last && !options.every_logit});
+    logits = transformer_forward(
+        *model_, runner, {&input, 1},
+        {classes_.prompt, options.listener, options.every_logit, !last && !options.every_logit});
     const int first = length();
     tokens_.insert(tokens_.end(), part.begin(), part.end());
     if (options.every_logit && options.on_logits) options.on_logits(first, logits);
-    if (options.on_chunk) options.on_chunk(static_cast<int>(at + part.size()), static_cast<int>(tokens.size()));
+    if (options.on_chunk)
+      options.on_chunk(static_cast<int>(at + part.size()), static_cast<int>(tokens.size()));
   }
   return logits;
 }
@@ -35,10 +39,12 @@ Rows Sequence::feed_generated(Runner& runner, std::span<const int> tokens) {
   return logits;
 }
 
-Rows Sequence::feed_together(Runner& runner, std::span<Sequence* const> sequences, std::span<const int> tokens) {
+Rows Sequence::feed_together(Runner& runner, std::span<Sequence* const> sequences,
+                             std::span<const int> tokens) {
   LIULI_CHECK(!sequences.empty() && sequences.size() == tokens.size());
   std::vector<SequenceInput> inputs;
-  for (size_t i = 0; i < sequences.size(); i++) inputs.push_back({&sequences[i]->cache_, tokens.subspan(i, 1)});
+  for (size_t i = 0; i < sequences.size(); i++)
+    inputs.push_back({&sequences[i]->cache_, tokens.subspan(i, 1)});
   const Sequence& first = *sequences.front();
   Rows logits = transformer_forward(*first.model_, runner, inputs, {first.classes_.generated});
   for (size_t i = 0; i < sequences.size(); i++) sequences[i]->tokens_.push_back(tokens[i]);

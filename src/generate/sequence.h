@@ -1,4 +1,5 @@
-// One sequence of tokens running through a model: tokens, cache, and the classes of its two kinds of positions.
+// One sequence of tokens running through a model: tokens, cache, and the classes of its two kinds of
+// positions.
 #pragma once
 #include <functional>
 #include <span>
@@ -14,10 +15,11 @@ struct RunClasses {
 };
 
 struct FeedOptions {
-  int chunk = 512;             ///< tokens per pass; changes no bit
-  Probe* listener = nullptr;   ///< watches every chunk
+  int chunk = 512;            ///< tokens per pass; changes no bit
+  Probe* listener = nullptr;  ///< watches every chunk
   bool every_logit = false;
-  std::function<void(int done, int total)> on_chunk;  ///< after each chunk; may throw to stop (the cache stays consistent)
+  std::function<void(int done, int total)>
+      on_chunk;  ///< after each chunk; may throw to stop (the cache stays consistent)
   std::function<void(int first, Rows logits)> on_logits;  ///< of every chunk, with every_logit
 };
 
@@ -35,7 +37,8 @@ class Sequence {
   /// Appends generated tokens, one pass.
   Rows feed_generated(Runner& runner, std::span<const int> tokens);
   /// One generated token for each of several sequences of one model, in one pass; one row of logits each.
-  static Rows feed_together(Runner& runner, std::span<Sequence* const> sequences, std::span<const int> tokens);
+  static Rows feed_together(Runner& runner, std::span<Sequence* const> sequences,
+                            std::span<const int> tokens);
   void truncate(int length);
 
  private:

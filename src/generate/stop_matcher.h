@@ -10,7 +10,8 @@ class StopMatcher {
  public:
   explicit StopMatcher(std::vector<std::string> stops);
 
-  /// Text that can be shown now. Once a stop string is complete, text before it is returned and stopped() is true.
+  /// Text that can be shown now. Once a stop string is complete, text before it is returned and stopped() is
+  /// true.
   std::string push(const std::string& text);
   /// What was held back, at the end of the stream ("" if stopped).
   std::string finish();

@@ -47,12 +47,15 @@ Projections project(const Attention& a, int layer, Rows h, Step& s) {
 
 void append_to_caches(const Attention& a, int layer, const Projections& p, Step& s) {
   for (const SequenceRows& sequence : s.sequences)
-    for_each_row(s.ops, sequence.n_rows * a.n_kv_heads, [&](int64_t item) {
-      const int64_t head = item / sequence.n_rows, i = item % sequence.n_rows;
-      const int64_t row = sequence.first_row + i, at = head * a.head_dim;
-      sequence.cache->append(layer, head, sequence.first_position + static_cast<int>(i), p.k.row(row) + at,
-                             p.v.row(row) + at);
-    }, 16);
+    for_each_row(
+        s.ops, sequence.n_rows * a.n_kv_heads,
+        [&](int64_t item) {
+          const int64_t head = item / sequence.n_rows, i = item % sequence.n_rows;
+          const int64_t row = sequence.first_row + i, at = head * a.head_dim;
+          sequence.cache->append(layer, head, sequence.first_position + static_cast<int>(i),
+                                 p.k.row(row) + at, p.v.row(row) + at);
+        },
+        16);
 }
 
 // A piece of attention that one thread does: some rows of one sequence, some query heads of one kv head.
@@ -64,23 +67,28 @@ struct WorkItem {
 
 constexpr int64_t kRowsPerItem = 64;  // what the kernels hold at once
 
-// Prompt: blocks of 64 rows per kv head. Few rows: whole kv heads, and the left-over heads cut by query head so that no
-// thread idles (they then read the same keys, which costs less than waiting).
+// Prompt: blocks of 64 rows per kv head. Few rows: whole kv heads, and the left-over heads cut by query head
+// so that no thread idles (they then read the same keys, which costs less than waiting).
 int64_t list_items(const Attention& a, const Step& s, WorkItem* items) {
   const auto group = static_cast<int>(a.n_heads / a.n_kv_heads);
   int64_t n = 0;
   for (const SequenceRows& sequence : s.sequences) {
     const int64_t blocks = (sequence.n_rows + kRowsPerItem - 1) / kRowsPerItem;
     const int64_t threads = s.ops.pool.size();
-    const int64_t whole = blocks > 1 || s.sequences.size() > 1 ? a.n_kv_heads : a.n_kv_heads / threads * threads;
+    const int64_t whole =
+        blocks > 1 || s.sequences.size() > 1 ? a.n_kv_heads : a.n_kv_heads / threads * threads;
     for (int64_t head = 0; head < a.n_kv_heads; head++) {
       const int parts = head < whole ? 1 : std::min<int>(group, static_cast<int>(threads));
       for (int64_t b = 0; b < blocks; b++)
         for (int part = 0; part < parts; part++) {
           const int begin = group * part / parts, end = group * (part + 1) / parts;
           if (items != nullptr)
-            items[n] = {&sequence, head, b * kRowsPerItem, std::min(kRowsPerItem, sequence.n_rows - b * kRowsPerItem),
-                        begin,     end - begin};
+            items[n] = {&sequence,
+                        head,
+                        b * kRowsPerItem,
+                        std::min(kRowsPerItem, sequence.n_rows - b * kRowsPerItem),
+                        begin,
+                        end - begin};
           n++;
         }
     }
@@ -106,7 +114,8 @@ void attend(const Attention& a, int layer, Rows q, Rows z, Step& s) {
   auto* items = s.ops.scratch.array<WorkItem>(n);
   list_items(a, s, items);
   const int head_dim = static_cast<int>(a.head_dim), group = static_cast<int>(a.n_heads / a.n_kv_heads);
-  const int64_t scratch_bytes = round_up(static_cast<int64_t>(kernel.scratch_bytes(head_dim, head_dim, group)), 64);
+  const int64_t scratch_bytes =
+      round_up(static_cast<int64_t>(kernel.scratch_bytes(head_dim, head_dim, group)), 64);
   auto* scratch = s.ops.scratch.array<uint8_t>(scratch_bytes * s.ops.pool.size());
   std::atomic<int64_t> next{0};
   s.ops.pool.run([&](int thread) {

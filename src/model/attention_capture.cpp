@@ -21,7 +21,8 @@ Visible visible_keys(const Attention& a, int position, int n_keys) {
   return {a.sliding_window > 0 ? std::max(0, position - a.sliding_window + 1) : 0, end};
 }
 
-// What one sequence's kernel calls left behind: scores [n_heads][n_rows][n_keys], maxima and sums [n_heads][n_rows].
+// What one sequence's kernel calls left behind: scores [n_heads][n_rows][n_keys], maxima and sums
+// [n_heads][n_rows].
 struct Scores {
   int64_t n_rows, n_keys;
   float *scores, *max, *sum;
@@ -38,21 +39,24 @@ void fill_hidden(const Attention& a, int layer, Rows q, const SequenceRows& sequ
       sequence.cache->kernels().read(page, key % kernels::kPagePositions, k.data(), v.data(),
                                      static_cast<int>(a.head_dim), static_cast<int>(a.head_dim));
       for (int64_t i = 0; i < out.n_rows; i++) {
-        const Visible seen = visible_keys(a, sequence.first_position + static_cast<int>(i), static_cast<int>(out.n_keys));
+        const Visible seen =
+            visible_keys(a, sequence.first_position + static_cast<int>(i), static_cast<int>(out.n_keys));
         if (key >= seen.begin && key < seen.end) continue;
         for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
           const float* query = q.row(sequence.first_row + i) + head * a.head_dim;
           double dot = 0;
-          for (int64_t d = 0; d < a.head_dim; d++) dot += double{query[d]} * double{k[static_cast<size_t>(d)]};
+          for (int64_t d = 0; d < a.head_dim; d++)
+            dot += double{query[d]} * double{k[static_cast<size_t>(d)]};
           const double scaled = dot * double{a.scale};
-          out.row(head, i)[key] =
-              static_cast<float>(a.soft_cap > 0 ? double{a.soft_cap} * std::tanh(scaled / double{a.soft_cap}) : scaled);
+          out.row(head, i)[key] = static_cast<float>(
+              a.soft_cap > 0 ? double{a.soft_cap} * std::tanh(scaled / double{a.soft_cap}) : scaled);
         }
       }
     }
 }
 
-void show(Point point, const Attention& a, int layer, const SequenceRows& sequence, const Scores& values, Step& s) {
+void show(Point point, const Attention& a, int layer, const SequenceRows& sequence, const Scores& values,
+          Step& s) {
   if (!s.listening(point, layer)) return;
   s.listener->see({point, layer, Rows{values.scores, values.n_rows, values.n_keys, values.n_keys},
                    sequence.first_position, a.n_heads, values.n_rows * values.n_keys});
@@ -89,8 +93,8 @@ void show_all(const Attention& a, int layer, const SequenceRows& sequence, const
     const Visible seen = visible(i);
     const int64_t at = head * values.n_rows + i;
     std::fill_n(work.row(head, i), values.n_keys, 0.0f);
-    s.ops.attention.pattern(values.row(head, i) + seen.begin, values.max[at], values.sum[at], seen.end - seen.begin,
-                            work.row(head, i) + seen.begin);
+    s.ops.attention.pattern(values.row(head, i) + seen.begin, values.max[at], values.sum[at],
+                            seen.end - seen.begin, work.row(head, i) + seen.begin);
   });
   show(Point::attn_pattern, a, layer, sequence, work, s);
 }

@@ -5,15 +5,16 @@
 
 namespace liuli {
 
-/// The kernel's arguments for every row of a sequence and every query head of a kv head; z has the shape of q.
+/// The kernel's arguments for every row of a sequence and every query head of a kv head; z has the shape of
+/// q.
 kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const SequenceRows& sequence,
                                            int64_t kv_head, Rows q, Rows z);
 
 /// Whether the listener wants scores or the pattern of this layer.
 bool watches_scores(int layer, const Step& s);
 
-/// Attention of the step's one watched sequence, then scores_raw, scores, attn_scores and pattern to the listener.
-/// The pattern is exp(s − m) / l from the kernel's own scores; z keeps its bits.
+/// Attention of the step's one watched sequence, then scores_raw, scores, attn_scores and pattern to the
+/// listener. The pattern is exp(s − m) / l from the kernel's own scores; z keeps its bits.
 void attend_and_show_scores(const Attention& a, int layer, Rows q, Rows z, Step& s);
 
 }  // namespace liuli

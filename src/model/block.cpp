@@ -4,8 +4,9 @@
 
 namespace liuli {
 
-// The article's six steps. A norm slot the family lacks passes its input through, so that pre-norm (Llama, Qwen),
-// sandwich norms (Gemma 3), norms on the branches (OLMo 2) and post-norm (BERT, 2017) are one piece of code.
+// The article's six steps. A norm slot the family lacks passes its input through, so that pre-norm (Llama,
+// Qwen), sandwich norms (Gemma 3), norms on the branches (OLMo 2) and post-norm (BERT, 2017) are one piece of
+// code.
 void block_forward(const Block& b, int layer, Rows x, Step& s) {
   const Arena::Scope scratch(s.ops.scratch);
   s.probe(Point::resid_pre, layer, x);
@@ -15,16 +16,16 @@ void block_forward(const Block& b, int layer, Rows x, Step& s) {
   s.probe(Point::attn_out_proj, layer, a);
   norm_in_place(b.attn_norm.on_output, NormSite::ln1_post, layer, a, s);
   s.probe(Point::attn_out, layer, a);
-  add_in_place(s.ops, x, a, b.residual_scale);                          // 3 add to the residual stream
+  add_in_place(s.ops, x, a, b.residual_scale);  // 3 add to the residual stream
   s.probe(Point::resid_mid, layer, x);
   norm_in_place(b.attn_norm.after_add, NormSite::ln1_post, layer, x, s);
 
-  Rows g = normalized(b.ffn_norm.before, NormSite::ln2, layer, x, s);   // 4 norm
-  Rows f = feed_forward(b.ffn, layer, g, s);                            // 5 feed-forward
+  Rows g = normalized(b.ffn_norm.before, NormSite::ln2, layer, x, s);  // 4 norm
+  Rows f = feed_forward(b.ffn, layer, g, s);                           // 5 feed-forward
   s.probe(Point::mlp_out_raw, layer, f);
   norm_in_place(b.ffn_norm.on_output, NormSite::ln2_post, layer, f, s);
   s.probe(Point::mlp_out, layer, f);
-  add_in_place(s.ops, x, f, b.residual_scale);                          // 6 add to the residual stream
+  add_in_place(s.ops, x, f, b.residual_scale);  // 6 add to the residual stream
   s.probe(Point::resid_post, layer, x);
   norm_in_place(b.ffn_norm.after_add, NormSite::ln2_post, layer, x, s);
 }

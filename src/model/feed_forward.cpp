@@ -14,7 +14,8 @@ Rows feed_forward(const FeedForward& f, int layer, Rows h, Step& s) {
     activation_forward(s.ops, f.activation, hidden, hidden);
   } else {
     Rows up = make_rows(s.ops.scratch, h.n, f.up.weight.d_out());
-    linear_forward(s.ops, h, {LinearJob{&f.gate.weight, f.gate.bias, hidden}, LinearJob{&f.up.weight, f.up.bias, up}});
+    linear_forward(s.ops, h,
+                   {LinearJob{&f.gate.weight, f.gate.bias, hidden}, LinearJob{&f.up.weight, f.up.bias, up}});
     s.probe(Point::mlp_pre, layer, hidden);
     s.probe(Point::mlp_pre_linear, layer, up);
     activation_forward(s.ops, f.activation, hidden, hidden);

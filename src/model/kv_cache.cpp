@@ -15,7 +15,8 @@ KvCache::KvCache(CacheShape shape, const kernels::AttentionKernels& kernels)
       table_(static_cast<size_t>(shape.n_layers * shape.n_kv_heads)) {}
 
 size_t KvCache::bytes_per_page(const CacheShape& shape, const kernels::AttentionKernels& kernels) {
-  return static_cast<size_t>(round_up(static_cast<int64_t>(kernels.page_bytes(shape.head_dim, shape.value_dim)), 64)) *
+  return static_cast<size_t>(
+             round_up(static_cast<int64_t>(kernels.page_bytes(shape.head_dim, shape.value_dim)), 64)) *
          static_cast<size_t>(shape.n_layers * shape.n_kv_heads);
 }
 
@@ -33,7 +34,8 @@ void KvCache::truncate(int length) {
   const size_t pages = static_cast<size_t>((length + kPagePositions - 1) / kPagePositions);
   pages_.resize(pages);
   for (auto& head : table_) head.resize(pages);
-  // A masked position is multiplied by zero: what lies there must be finite, so the tail of the last page is cleared.
+  // A masked position is multiplied by zero: what lies there must be finite, so the tail of the last page is
+  // cleared.
   const std::vector<float> zero(static_cast<size_t>(std::max(shape_.head_dim, shape_.value_dim)), 0.0f);
   const int end = std::min(this->length(), static_cast<int>(pages) * kPagePositions);
   for (int position = length; position < end; position++)

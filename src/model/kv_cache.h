@@ -15,20 +15,24 @@ struct CacheShape {
   int head_dim = 0, value_dim = 0;
 };
 
-/// One sequence's keys and values: grows by pages, can be rolled back, remembers the class each position was computed in.
+/// One sequence's keys and values: grows by pages, can be rolled back, remembers the class each position was
+/// computed in.
 class KvCache {
  public:
   KvCache(CacheShape shape, const kernels::AttentionKernels& kernels);
 
   int length() const { return static_cast<int>(classes_.size()); }
-  /// Makes room for n more positions of one class; their values are written by append(). Errors: out_of_memory.
+  /// Makes room for n more positions of one class; their values are written by append(). Errors:
+  /// out_of_memory.
   void extend(int n, ProductClass product_class);
   /// Forgets every position from `length` on.
   void truncate(int length);
 
   void append(int64_t layer, int64_t kv_head, int position, const float* k, const float* v);
   /// The pages of one head, in order of position.
-  const uint8_t* const* pages(int64_t layer, int64_t kv_head) const { return table_[index(layer, kv_head)].data(); }
+  const uint8_t* const* pages(int64_t layer, int64_t kv_head) const {
+    return table_[index(layer, kv_head)].data();
+  }
 
   ProductClass class_at(int position) const { return classes_[static_cast<size_t>(position)]; }
   const kernels::AttentionKernels& kernels() const { return *kernels_; }
@@ -43,8 +47,8 @@ class KvCache {
   CacheShape shape_;
   const kernels::AttentionKernels* kernels_;
   size_t page_bytes_;
-  std::vector<AlignedBuffer> pages_;             ///< one per 64 positions: every layer, every head
-  std::vector<std::vector<uint8_t*>> table_;     ///< [layer · kv_head][page]
+  std::vector<AlignedBuffer> pages_;          ///< one per 64 positions: every layer, every head
+  std::vector<std::vector<uint8_t*>> table_;  ///< [layer · kv_head][page]
   std::vector<ProductClass> classes_;
 };
 

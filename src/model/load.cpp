@@ -46,8 +46,8 @@ class Binder {
     }
     for (const TensorInfo& tensor : source.tensors())
       if (known.count(tensor.name) == 0)
-        throw Error(ErrorCode::unsupported, fmt::format("{}: tensor {} is not part of family {}", source.path(),
-                                                        tensor.name, model.config.family));
+        throw Error(ErrorCode::unsupported, fmt::format("{}: tensor {} is not part of family {}",
+                                                        source.path(), tensor.name, model.config.family));
   }
 
   Matrix matrix(Role role, int layer = -1) const {
@@ -70,7 +70,9 @@ class Binder {
     return out.data();
   }
 
-  Linear linear(Role weight, Role bias, int layer) const { return {matrix(weight, layer), vector(bias, layer)}; }
+  Linear linear(Role weight, Role bias, int layer) const {
+    return {matrix(weight, layer), vector(bias, layer)};
+  }
 
   Norm norm(NormKind kind, Role weight, int layer = -1) const {
     if (kind == NormKind::none) return {};
@@ -85,12 +87,12 @@ class Binder {
 
   void check(const std::string& name, const TensorInfo* tensor, const TensorSpec& spec) const {
     if (tensor == nullptr)
-      throw Error(ErrorCode::corrupt_file, fmt::format("{}: tensor {} {} is missing", source_.path(), name,
-                                                       shape_text(spec.shape)));
+      throw Error(ErrorCode::corrupt_file,
+                  fmt::format("{}: tensor {} {} is missing", source_.path(), name, shape_text(spec.shape)));
     if (tensor->shape != spec.shape)
-      throw Error(ErrorCode::corrupt_file, fmt::format("{}: tensor {} has shape {}, the configuration demands {}",
-                                                       source_.path(), name, shape_text(tensor->shape),
-                                                       shape_text(spec.shape)));
+      throw Error(ErrorCode::corrupt_file,
+                  fmt::format("{}: tensor {} has shape {}, the configuration demands {}", source_.path(),
+                              name, shape_text(tensor->shape), shape_text(spec.shape)));
   }
 
   const WeightSource& source_;

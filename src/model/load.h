@@ -17,8 +17,8 @@ struct LoadOptions {
   std::function<void(int64_t, int64_t)> progress;
 };
 
-/// Reads configuration and weights. Errors: unsupported (architecture, keys or tensors that Liuli does not know), corrupt_file
-/// (missing tensor, wrong shape, values that contradict each other), out_of_memory.
+/// Reads configuration and weights. Errors: unsupported (architecture, keys or tensors that Liuli does not
+/// know), corrupt_file (missing tensor, wrong shape, values that contradict each other), out_of_memory.
 Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const LoadOptions& options);
 
 /// Only the configuration, with the same checks on keys.

@@ -14,7 +14,8 @@ bool watched(NormSite site, int layer, const Step& s) {
 
 Rows column(Arena& arena, int64_t n) { return {arena.floats(n), n, 1, 1}; }
 
-// Recomputes the stages from the row and the statistics the kernel divided by; the result itself is not touched.
+// Recomputes the stages from the row and the statistics the kernel divided by; the result itself is not
+// touched.
 void show_stages(const Norm& norm, NormSite site, int layer, Rows x, Rows y, NormStats stats, Step& s) {
   auto stage = [&](NormStage which, Rows rows) { s.probe(norm_point(site, which), layer, rows); };
   Rows mean{stats.mean, x.n, 1, 1}, sigma{stats.sigma, x.n, 1, 1}, var = column(s.ops.scratch, x.n);
@@ -43,7 +44,8 @@ void apply(const Norm& norm, NormSite site, int layer, Rows x, Rows y, Step& s) 
   Arena& arena = s.ops.scratch;
   NormStats stats{arena.floats(x.n), arena.floats(x.n)};
   Rows before = make_rows(arena, x.n, x.width);  // y may be x: the stages need what went in
-  for (int64_t i = 0; i < x.n; i++) std::memcpy(before.row(i), x.row(i), static_cast<size_t>(x.width) * sizeof(float));
+  for (int64_t i = 0; i < x.n; i++)
+    std::memcpy(before.row(i), x.row(i), static_cast<size_t>(x.width) * sizeof(float));
   norm_forward(s.ops, norm, x, y, stats);
   show_stages(norm, site, layer, before, y, stats, s);
 }

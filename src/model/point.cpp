@@ -33,7 +33,8 @@ constexpr StageText kStages[kNormStages] = {
 constexpr const char* kSites[kNormSites] = {"ln1", "ln1_post", "ln2", "ln2_post", "ln_final"};
 
 void fill_block_points(std::vector<PointInfo>& t) {
-  auto set = [&](Point p, const char* name, std::span<const Axis> shape, const char* formula, const char* alias) {
+  auto set = [&](Point p, const char* name, std::span<const Axis> shape, const char* formula,
+                 const char* alias) {
     t[static_cast<size_t>(p)] = {name, true, shape, formula, alias};
   };
   set(Point::resid_pre, "resid_pre", kResid, "the residual stream entering the block", "hook_resid_pre");
@@ -49,10 +50,12 @@ void fill_block_points(std::vector<PointInfo>& t) {
   set(Point::attn_rot_q, "attn.rot_q", kQ, "q turned by its position's angles", "attn.hook_rot_q");
   set(Point::attn_rot_k, "attn.rot_k", kKV, "k turned by its position's angles", "attn.hook_rot_k");
   set(Point::attn_scores_raw, "attn.scores_raw", kScores, "rot_q · rot_k", "");
-  set(Point::attn_scores, "attn.scores", kScores, "scale · scores_raw (then the soft cap), before the mask", "");
+  set(Point::attn_scores, "attn.scores", kScores, "scale · scores_raw (then the soft cap), before the mask",
+      "");
   set(Point::attn_attn_scores, "attn.attn_scores", kScores, "scores, −inf where the mask hides a key",
       "attn.hook_attn_scores");
-  set(Point::attn_pattern, "attn.pattern", kScores, "softmax of attn_scores over the keys", "attn.hook_pattern");
+  set(Point::attn_pattern, "attn.pattern", kScores, "softmax of attn_scores over the keys",
+      "attn.hook_pattern");
   set(Point::attn_z, "attn.z", kQ, "Σ pattern · v", "attn.hook_z");
   set(Point::attn_out_proj, "attn.out_proj", kResid, "W_o · z, before a norm on the branch", "");
   set(Point::mlp_pre, "mlp.pre", kHidden, "W_gate · ln2.out", "mlp.hook_pre");
@@ -63,8 +66,10 @@ void fill_block_points(std::vector<PointInfo>& t) {
 
 std::vector<PointInfo> make_table() {
   std::vector<PointInfo> t(kPointCount);
-  t[static_cast<size_t>(Point::embed)] = {"embed", false, kResid, "embedding_scale · W_E[token]", "hook_embed"};
-  t[static_cast<size_t>(Point::logits)] = {"logits", false, kLogits, "W_U · ln_final.out (then the soft cap)", ""};
+  t[static_cast<size_t>(Point::embed)] = {"embed", false, kResid, "embedding_scale · W_E[token]",
+                                          "hook_embed"};
+  t[static_cast<size_t>(Point::logits)] = {"logits", false, kLogits, "W_U · ln_final.out (then the soft cap)",
+                                           ""};
   fill_block_points(t);
   for (int site = 0; site < kNormSites; site++)
     for (int stage = 0; stage < kNormStages; stage++) {
@@ -74,7 +79,8 @@ std::vector<PointInfo> make_table() {
       const auto alias = *text.alias == '\0' ? std::string() : std::string(kSites[site]) + "." + text.alias;
       const bool scalar = stage <= static_cast<int>(NormStage::sigma);
       t[static_cast<size_t>(norm_point(static_cast<NormSite>(site), static_cast<NormStage>(stage)))] = {
-          name, in_block, scalar ? std::span<const Axis>(kScalar) : std::span<const Axis>(kResid), text.formula, alias};
+          name, in_block, scalar ? std::span<const Axis>(kScalar) : std::span<const Axis>(kResid),
+          text.formula, alias};
     }
   return t;
 }

@@ -15,10 +15,30 @@ constexpr int kNormSites = 5, kNormStages = 7;
 
 /// What is seen. The norm stages follow one another per site: norm_point() finds them.
 enum class Point : uint8_t {
-  embed, resid_pre, attn_out, resid_mid, mlp_out, resid_post,
-  attn_q, attn_k, attn_v, attn_q_normed, attn_k_normed, attn_rot_q, attn_rot_k,
-  attn_scores_raw, attn_scores, attn_attn_scores, attn_pattern, attn_z, attn_out_proj,
-  mlp_pre, mlp_pre_linear, mlp_post, mlp_out_raw, logits,
+  embed,
+  resid_pre,
+  attn_out,
+  resid_mid,
+  mlp_out,
+  resid_post,
+  attn_q,
+  attn_k,
+  attn_v,
+  attn_q_normed,
+  attn_k_normed,
+  attn_rot_q,
+  attn_rot_k,
+  attn_scores_raw,
+  attn_scores,
+  attn_attn_scores,
+  attn_pattern,
+  attn_z,
+  attn_out_proj,
+  mlp_pre,
+  mlp_pre_linear,
+  mlp_post,
+  mlp_out_raw,
+  logits,
   norm_first,  ///< ln1.mean; then stage by stage, site by site
   count = norm_first + kNormSites * kNormStages,
 };
@@ -34,8 +54,8 @@ enum class Axis : uint8_t { token, key, head, kv_head, head_dim, d_model, d_ff, 
 
 /// A row of the table of points.
 struct PointInfo {
-  std::string name;   ///< without "blocks.N.": "attn.pattern"
-  bool in_block;      ///< "blocks.N." precedes the name
+  std::string name;  ///< without "blocks.N.": "attn.pattern"
+  bool in_block;     ///< "blocks.N." precedes the name
   std::span<const Axis> shape;
   std::string formula;
   std::string alias;  ///< TransformerLens's spelling where it means the same value, else ""

@@ -8,15 +8,15 @@ namespace liuli {
 /// A value on its way, in place: rows of tokens, or for score-like points rows of keys per head.
 struct ProbedValue {
   Point point;
-  int layer;            ///< −1 outside the blocks
-  Rows rows;            ///< [n_tokens, width]; for scores: head h's rows are rows.data + h · head_stride
-  int first_position;   ///< position of row 0 in its sequence
-  int64_t heads = 1;    ///< > 1 only for score-like points
+  int layer;           ///< −1 outside the blocks
+  Rows rows;           ///< [n_tokens, width]; for scores: head h's rows are rows.data + h · head_stride
+  int first_position;  ///< position of row 0 in its sequence
+  int64_t heads = 1;   ///< > 1 only for score-like points
   int64_t head_stride = 0;
 };
 
-/// A listener. It sees prefill and decode alike. Reading changes no bit of any result; what it writes into a residual
-/// point or a branch's output takes effect.
+/// A listener. It sees prefill and decode alike. Reading changes no bit of any result; what it writes into a
+/// residual point or a branch's output takes effect.
 class Probe {
  public:
   virtual ~Probe() = default;

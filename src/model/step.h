@@ -11,7 +11,7 @@ namespace liuli {
 
 /// Consecutive positions of one sequence among a step's rows.
 struct SequenceRows {
-  KvCache* cache;      ///< already extended to first_position + n_rows
+  KvCache* cache;  ///< already extended to first_position + n_rows
   int64_t first_row;
   int64_t n_rows;
   int first_position;
@@ -20,11 +20,13 @@ struct SequenceRows {
 struct Step {
   OpContext& ops;
   std::vector<SequenceRows> sequences;
-  std::vector<int> positions;       ///< of every row
-  std::vector<RopeAngles> angles;   ///< per ModelConfig::ropes
+  std::vector<int> positions;      ///< of every row
+  std::vector<RopeAngles> angles;  ///< per ModelConfig::ropes
   Probe* listener = nullptr;
 
-  bool listening(Point point, int layer) const { return listener != nullptr && listener->wants(point, layer); }
+  bool listening(Point point, int layer) const {
+    return listener != nullptr && listener->wants(point, layer);
+  }
 
   /// Shows rows to the listener; one test when nobody listens. It may change them.
   void probe(Point point, int layer, Rows rows) const {

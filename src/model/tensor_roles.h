@@ -9,10 +9,30 @@
 namespace liuli {
 
 enum class Role : uint8_t {
-  token_embedding, output_norm, output_matrix, rope_divisors,
-  attn_norm, attn_q, attn_k, attn_v, attn_q_bias, attn_k_bias, attn_v_bias, attn_o, attn_o_bias,
-  attn_q_norm, attn_k_norm, attn_output_norm,
-  ffn_norm, ffn_gate, ffn_up, ffn_down, ffn_gate_bias, ffn_up_bias, ffn_down_bias, ffn_output_norm,
+  token_embedding,
+  output_norm,
+  output_matrix,
+  rope_divisors,
+  attn_norm,
+  attn_q,
+  attn_k,
+  attn_v,
+  attn_q_bias,
+  attn_k_bias,
+  attn_v_bias,
+  attn_o,
+  attn_o_bias,
+  attn_q_norm,
+  attn_k_norm,
+  attn_output_norm,
+  ffn_norm,
+  ffn_gate,
+  ffn_up,
+  ffn_down,
+  ffn_gate_bias,
+  ffn_up_bias,
+  ffn_down_bias,
+  ffn_output_norm,
 };
 
 /// GGUF's name of a role: "blk.3.attn_q.weight"; layer is ignored for roles outside the blocks.

@@ -18,13 +18,18 @@ const kernels::AttentionKernels& attention_kernels(ProductClass product_class) {
 }
 
 CacheShape cache_shape(const ModelConfig& config) {
-  return {config.n_layers, config.n_kv_heads, static_cast<int>(config.head_dim), static_cast<int>(config.head_dim)};
+  return {config.n_layers, config.n_kv_heads, static_cast<int>(config.head_dim),
+          static_cast<int>(config.head_dim)};
 }
 
 OpContext make_context(Runner& runner, ProductClass product_class) {
   const auto& table = kernels::best_kernels();
-  return {table,       product_class == ProductClass::exact ? kernels::exact_rows() : table.rows,
-          attention_kernels(product_class), runner.pool, runner.scratch, product_class};
+  return {table,
+          product_class == ProductClass::exact ? kernels::exact_rows() : table.rows,
+          attention_kernels(product_class),
+          runner.pool,
+          runner.scratch,
+          product_class};
 }
 
 namespace {
@@ -48,7 +53,8 @@ Rows wanted_rows(Rows x, const StepOptions& options, const Step& s) {
   if (s.sequences.size() == 1) return x.slice(x.n - 1, 1);
   Rows wanted = make_rows(s.ops.scratch, static_cast<int64_t>(s.sequences.size()), x.width);
   for (size_t i = 0; i < s.sequences.size(); i++)
-    std::memcpy(wanted.row(static_cast<int64_t>(i)), x.row(s.sequences[i].first_row + s.sequences[i].n_rows - 1),
+    std::memcpy(wanted.row(static_cast<int64_t>(i)),
+                x.row(s.sequences[i].first_row + s.sequences[i].n_rows - 1),
                 static_cast<size_t>(x.width) * sizeof(float));
   return wanted;
 }
@@ -83,7 +89,8 @@ Rows transformer_forward(const Model& model, Runner& runner, std::span<const Seq
   Rows x = make_rows(runner.scratch, static_cast<int64_t>(tokens.size()), config.d_model);
   embedding_forward(ops, model.token_embedding, tokens, static_cast<float>(config.embedding_scale), x);
   s.probe(Point::embed, -1, x);
-  for (int layer = 0; layer < config.n_layers; layer++) block_forward(model.blocks[static_cast<size_t>(layer)], layer, x, s);
+  for (int layer = 0; layer < config.n_layers; layer++)
+    block_forward(model.blocks[static_cast<size_t>(layer)], layer, x, s);
   if (options.no_logits) return {};
   return unembed(model, s, wanted_rows(x, options, s));
 }

@@ -16,9 +16,9 @@ struct SequenceInput {
 /// What a step should compute beyond the caches.
 struct StepOptions {
   ProductClass product_class = ProductClass::prompt;
-  Probe* listener = nullptr;       ///< watches a step of one sequence
-  bool every_logit = false;        ///< otherwise only each sequence's last row's
-  bool no_logits = false;          ///< a prompt's chunks but the last
+  Probe* listener = nullptr;  ///< watches a step of one sequence
+  bool every_logit = false;   ///< otherwise only each sequence's last row's
+  bool no_logits = false;     ///< a prompt's chunks but the last
 };
 
 /// Scratch memory and threads of whoever runs the model; one at a time.
@@ -28,16 +28,17 @@ struct Runner {
   Arena scratch;
 };
 
-/// Runs the tokens through the model, extends the caches, returns the logits: rows of [vocab_size], one per wanted row, in
-/// order; they stay valid until the runner's scratch is used again.
-/// REQUIRES: tokens within the vocabulary, positions within the context (checked by the caller).
+/// Runs the tokens through the model, extends the caches, returns the logits: rows of [vocab_size], one per
+/// wanted row, in order; they stay valid until the runner's scratch is used again. REQUIRES: tokens within
+/// the vocabulary, positions within the context (checked by the caller).
 Rows transformer_forward(const Model& model, Runner& runner, std::span<const SequenceInput> inputs,
                          const StepOptions& options);
 
 /// Everything the ops need for one class of products.
 OpContext make_context(Runner& runner, ProductClass product_class);
 
-/// The final norm and the output matrix on rows of the residual stream: logits, or what a lens would say of a middle layer.
+/// The final norm and the output matrix on rows of the residual stream: logits, or what a lens would say of a
+/// middle layer.
 Rows unembed(const Model& model, Step& s, Rows x);
 
 /// The kernels and cache form of a class: f32 and exact use f32 pages.

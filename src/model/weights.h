@@ -70,7 +70,8 @@ template <class M, class F>
 void visit_matrices(M& model, F&& f) {
   f(model.token_embedding);
   for (auto& b : model.blocks)
-    for (auto* linear : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.ffn.gate, &b.ffn.up, &b.ffn.down})
+    for (auto* linear : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.ffn.gate,
+                         &b.ffn.up, &b.ffn.down})
       if (!linear->weight.empty()) f(linear->weight);
   if (!model.output_matrix.empty()) f(model.output_matrix);
 }

@@ -8,10 +8,18 @@ void activation_forward(OpContext& c, Activation activation, Rows x, Rows y) {
   LIULI_CHECK(x.n == y.n && x.width == y.width);
   auto kernel = c.rows.silu;
   switch (activation) {
-    case Activation::silu: kernel = c.rows.silu; break;
-    case Activation::gelu_tanh: kernel = c.rows.gelu_tanh; break;
-    case Activation::gelu_erf: kernel = c.rows.gelu_erf; break;
-    case Activation::relu: kernel = c.rows.relu; break;
+    case Activation::silu:
+      kernel = c.rows.silu;
+      break;
+    case Activation::gelu_tanh:
+      kernel = c.rows.gelu_tanh;
+      break;
+    case Activation::gelu_erf:
+      kernel = c.rows.gelu_erf;
+      break;
+    case Activation::relu:
+      kernel = c.rows.relu;
+      break;
   }
   for_each_row(c, x.n, [&](int64_t i) { kernel(x.row(i), x.width, y.row(i)); });
 }

@@ -6,7 +6,8 @@
 namespace liuli {
 
 /// y = act(x), element by element; y may be x.
-///   silu x · sigmoid(x)   gelu_tanh x/2 · (1 + tanh(√(2/π)(x + 0.044715x³)))   gelu_erf x/2 · (1 + erf(x/√2))   relu max(x, 0)
+///   silu x · sigmoid(x)   gelu_tanh x/2 · (1 + tanh(√(2/π)(x + 0.044715x³)))   gelu_erf x/2 · (1 +
+///   erf(x/√2))   relu max(x, 0)
 void activation_forward(OpContext& c, Activation activation, Rows x, Rows y);
 
 /// x ⊙= a: the gate of SwiGLU and GeGLU.

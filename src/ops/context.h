@@ -20,14 +20,15 @@ const char* to_string(ProductClass product_class);
 
 struct OpContext {
   const kernels::Kernels& kernels;
-  const kernels::RowKernels& rows;            ///< kernels.rows, or the exact ones
+  const kernels::RowKernels& rows;             ///< kernels.rows, or the exact ones
   const kernels::AttentionKernels& attention;  ///< by cache form
   ThreadPool& pool;
   Arena& scratch;
   ProductClass product_class;
 };
 
-/// Calls f(i) for each row; in parallel from `parallel_from` rows on (a fork-join costs about as much as 4 short rows).
+/// Calls f(i) for each row; in parallel from `parallel_from` rows on (a fork-join costs about as much as 4
+/// short rows).
 template <class F>
 void for_each_row(OpContext& c, int64_t n, F&& f, int64_t parallel_from = 4) {
   if (n < parallel_from) {

@@ -12,15 +12,16 @@ namespace {
 using kernels::ActivationChunk;
 using kernels::kPanelRows;
 
-// Rows that pass through a matrix together. Decode: the kernels keep 16 rows' activations in L1 and L2; prompt: C of a
-// column block stays in L2.
+// Rows that pass through a matrix together. Decode: the kernels keep 16 rows' activations in L1 and L2;
+// prompt: C of a column block stays in L2.
 constexpr int64_t kDecodeRows = 16, kPromptRows = 512;
 
 const kernels::WeightKernels& kernels_of(const OpContext& c, const Matrix& m) {
   return c.kernels.weights[static_cast<size_t>(m.type())];
 }
 
-// Splits the panels of all jobs into one contiguous share of bytes per thread and calls f(job, first, last, thread).
+// Splits the panels of all jobs into one contiguous share of bytes per thread and calls f(job, first, last,
+// thread).
 template <class F>
 void for_each_panel_range(OpContext& c, std::span<const LinearJob> jobs, F&& f) {
   size_t total = 0;
@@ -53,16 +54,18 @@ void add_bias(const LinearJob& job, int first_panel, int last_panel) {
   }
 }
 
-using PanelKernel = void (*)(const uint8_t*, int64_t, const float*, ptrdiff_t, int, float*, ptrdiff_t) noexcept;
+using PanelKernel = void (*)(const uint8_t*, int64_t, const float*, ptrdiff_t, int, float*,
+                             ptrdiff_t) noexcept;
 
 // f32 activations, panel by panel: the f32 class, and the decode class of float types.
 void multiply_f32(PanelKernel kernel, const LinearJob& job, Rows x, int first, int last) {
   for (int p = first; p < last; p++)
-    kernel(job.weight->panels() + static_cast<size_t>(p) * job.weight->panel_bytes(), x.width, x.data, x.stride,
-           static_cast<int>(x.n), job.y.data + int64_t{p} * kPanelRows, job.y.stride);
+    kernel(job.weight->panels() + static_cast<size_t>(p) * job.weight->panel_bytes(), x.width, x.data,
+           x.stride, static_cast<int>(x.n), job.y.data + int64_t{p} * kPanelRows, job.y.stride);
 }
 
-void multiply_x16(const OpContext& c, const LinearJob& job, Rows x, const ActivationChunk* act, int first, int last) {
+void multiply_x16(const OpContext& c, const LinearJob& job, Rows x, const ActivationChunk* act, int first,
+                  int last) {
   const auto& kernel = kernels_of(c, *job.weight);
   for (int p = first; p < last; p++)
     kernel.decode_x16(job.weight->panels() + static_cast<size_t>(p) * job.weight->panel_bytes(), x.width, act,
@@ -92,7 +95,8 @@ void prompt_class(OpContext& c, Rows x, std::span<const LinearJob> jobs) {
   const auto& prompt = c.kernels.prompt;
   const int n = static_cast<int>(x.n);
   auto* packed = c.scratch.array<uint8_t>(static_cast<int64_t>(prompt.packed_bytes(n, x.width)));
-  const size_t scratch_bytes = static_cast<size_t>(round_up(static_cast<int64_t>(prompt.scratch_bytes(n, x.width)), 64));
+  const size_t scratch_bytes =
+      static_cast<size_t>(round_up(static_cast<int64_t>(prompt.scratch_bytes(n, x.width)), 64));
   auto* scratch = c.scratch.array<uint8_t>(static_cast<int64_t>(scratch_bytes) * c.pool.size());
   c.pool.parallel_for((n + 15) / 16, [&](int64_t begin, int64_t end, int) {
     for (int64_t strip = begin; strip < end; strip++)
@@ -100,8 +104,8 @@ void prompt_class(OpContext& c, Rows x, std::span<const LinearJob> jobs) {
   });
   for_each_panel_range(c, jobs, [&](const LinearJob& job, int first, int last, int thread) {
     const Matrix& w = *job.weight;
-    prompt.multiply(kernels_of(c, w), w.panels(), w.panel_bytes(), first, last, x.width, packed, n, job.y.data,
-                    job.y.stride, scratch + scratch_bytes * static_cast<size_t>(thread));
+    prompt.multiply(kernels_of(c, w), w.panels(), w.panel_bytes(), first, last, x.width, packed, n,
+                    job.y.data, job.y.stride, scratch + scratch_bytes * static_cast<size_t>(thread));
     add_bias(job, first, last);
   });
 }
@@ -159,10 +163,14 @@ void in_row_groups(OpContext& c, Rows x, std::span<const LinearJob> jobs, int64_
 
 const char* to_string(ProductClass product_class) {
   switch (product_class) {
-    case ProductClass::prompt: return "prompt";
-    case ProductClass::decode: return "decode";
-    case ProductClass::f32: return "f32";
-    case ProductClass::exact: return "exact";
+    case ProductClass::prompt:
+      return "prompt";
+    case ProductClass::decode:
+      return "decode";
+    case ProductClass::f32:
+      return "f32";
+    case ProductClass::exact:
+      return "exact";
   }
   return "?";
 }
@@ -174,10 +182,14 @@ void linear_forward(OpContext& c, Rows x, std::span<const LinearJob> jobs) {
     LIULI_CHECK(job.weight->d_in() == x.width && job.y.width == job.weight->d_out() && job.y.n == x.n &&
                 job.y.stride >= round_up(job.weight->d_out(), kPanelRows));
   switch (c.product_class) {
-    case ProductClass::prompt: return in_row_groups(c, x, jobs, kPromptRows, prompt_class);
-    case ProductClass::decode: return in_row_groups(c, x, jobs, kDecodeRows, decode_class);
-    case ProductClass::f32: return in_row_groups(c, x, jobs, kDecodeRows, f32_class);
-    case ProductClass::exact: return in_row_groups(c, x, jobs, kPromptRows, exact_class);
+    case ProductClass::prompt:
+      return in_row_groups(c, x, jobs, kPromptRows, prompt_class);
+    case ProductClass::decode:
+      return in_row_groups(c, x, jobs, kDecodeRows, decode_class);
+    case ProductClass::f32:
+      return in_row_groups(c, x, jobs, kDecodeRows, f32_class);
+    case ProductClass::exact:
+      return in_row_groups(c, x, jobs, kPromptRows, exact_class);
   }
 }
 

@@ -17,9 +17,9 @@ struct LinearJob {
 
 constexpr size_t kMaxLinearJobs = 4;
 
-/// y_j = x W_jᵀ + b_j for every job. Jobs share x, so that it is packed or quantised once (q, k, v; gate and up).
-/// Shapes: x [n_rows, d_in], W_j [d_out_j, d_in], y_j [n_rows, d_out_j].
-/// A row of y depends on that row of x, W and the class only: not on n_rows, threads or the other jobs.
+/// y_j = x W_jᵀ + b_j for every job. Jobs share x, so that it is packed or quantised once (q, k, v; gate and
+/// up). Shapes: x [n_rows, d_in], W_j [d_out_j, d_in], y_j [n_rows, d_out_j]. A row of y depends on that row
+/// of x, W and the class only: not on n_rows, threads or the other jobs.
 void linear_forward(OpContext& c, Rows x, std::span<const LinearJob> jobs);
 inline void linear_forward(OpContext& c, Rows x, std::initializer_list<LinearJob> jobs) {
   linear_forward(c, x, std::span(jobs.begin(), jobs.size()));

@@ -6,7 +6,8 @@
 
 namespace liuli {
 
-Matrix::Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, const uint8_t* file_rows, RowOrder order)
+Matrix::Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, const uint8_t* file_rows,
+               RowOrder order)
     : name_(std::move(name)), type_(type), d_out_(d_out), d_in_(d_in), file_rows_(file_rows), order_(order) {
   LIULI_CHECK(d_out > 0 && d_in > 0 && d_in % dtype_info(type).block == 0);
   LIULI_CHECK(order.heads == 0 || order.heads * order.head_dim == d_out);
@@ -16,7 +17,8 @@ void Matrix::build_panels(ThreadPool& pool) {
   if (has_panels()) return;
   const kernels::PanelLayout& layout = kernels::panel_layout(type_);
   panel_bytes_ = layout.bytes(d_in_);
-  panels_ = AlignedBuffer(panel_bytes_ * static_cast<size_t>(n_panels()));  // zeroed: missing rows are zero rows
+  panels_ =
+      AlignedBuffer(panel_bytes_ * static_cast<size_t>(n_panels()));  // zeroed: missing rows are zero rows
   pool.parallel_for(n_panels(), [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin * kernels::kPanelRows; row < std::min(end * kernels::kPanelRows, d_out_); row++)
       layout.pack_row(file_rows_ + static_cast<size_t>(order_.file_row(row)) * stored_row_bytes(),
@@ -31,8 +33,9 @@ void Matrix::decode_row(int64_t row, float* out, std::vector<uint8_t>& file_row)
   const uint8_t* stored = nullptr;
   if (has_panels()) {
     file_row.resize(stored_row_bytes());
-    kernels::panel_layout(type_).unpack_row(panels() + static_cast<size_t>(row / kernels::kPanelRows) * panel_bytes_,
-                                            file_row.data(), static_cast<int>(row % kernels::kPanelRows), d_in_);
+    kernels::panel_layout(type_).unpack_row(
+        panels() + static_cast<size_t>(row / kernels::kPanelRows) * panel_bytes_, file_row.data(),
+        static_cast<int>(row % kernels::kPanelRows), d_in_);
     stored = file_row.data();
   } else {
     stored = file_rows_ + static_cast<size_t>(order_.file_row(row)) * stored_row_bytes();

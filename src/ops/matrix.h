@@ -11,8 +11,8 @@
 
 namespace liuli {
 
-/// Which file row is row i of the matrix. GGUF's llama files interleave the halves of each q and k head; undoing it here
-/// lets every family use one RoPE pairing. heads = 0: as in the file.
+/// Which file row is row i of the matrix. GGUF's llama files interleave the halves of each q and k head;
+/// undoing it here lets every family use one RoPE pairing. heads = 0: as in the file.
 struct RowOrder {
   int64_t heads = 0, head_dim = 0;
   int64_t file_row(int64_t row) const {
@@ -27,7 +27,8 @@ class Matrix {
  public:
   Matrix() = default;
   /// Describes mapped file rows; they must outlive the matrix (or the call of build_panels).
-  Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, const uint8_t* file_rows, RowOrder order = {});
+  Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, const uint8_t* file_rows,
+         RowOrder order = {});
 
   bool empty() const { return d_out_ == 0; }
   const std::string& name() const { return name_; }

@@ -41,11 +41,20 @@ std::vector<double> rope_frequencies(const RopeConfig& r) {
     double& f = frequencies[static_cast<size_t>(i)];
     f = std::pow(r.theta, -2.0 * i / r.dim);
     switch (r.scaling) {
-      case RopeScaling::none: break;
-      case RopeScaling::linear: f /= r.factor; break;
-      case RopeScaling::llama3: f = scale_llama3(r, f); break;
-      case RopeScaling::yarn: f = scale_yarn(r, f, i); break;
-      case RopeScaling::divisors: f /= static_cast<double>(r.divisors[static_cast<size_t>(i)]); break;
+      case RopeScaling::none:
+        break;
+      case RopeScaling::linear:
+        f /= r.factor;
+        break;
+      case RopeScaling::llama3:
+        f = scale_llama3(r, f);
+        break;
+      case RopeScaling::yarn:
+        f = scale_yarn(r, f, i);
+        break;
+      case RopeScaling::divisors:
+        f /= static_cast<double>(r.divisors[static_cast<size_t>(i)]);
+        break;
     }
   }
   return frequencies;
@@ -70,7 +79,8 @@ void rope_forward(OpContext& c, const RopeAngles& angles, Rows x, int64_t n_head
   LIULI_CHECK(x.width == n_heads * head_dim && 2 * angles.half <= head_dim);
   for_each_row(c, x.n, [&](int64_t i) {
     for (int64_t head = 0; head < n_heads; head++)
-      c.rows.rope(x.row(i) + head * head_dim, angles.cos + i * angles.half, angles.sin + i * angles.half, angles.half);
+      c.rows.rope(x.row(i) + head * head_dim, angles.cos + i * angles.half, angles.sin + i * angles.half,
+                  angles.half);
   });
 }
 

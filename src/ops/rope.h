@@ -10,9 +10,9 @@ namespace liuli {
 /// frequency_i for i < dim / 2, after scaling.  Source: Su et al. 2021; Llama 3.1's and YaRN's scaling rules.
 std::vector<double> rope_frequencies(const RopeConfig& config);
 
-/// cos and sin of position · frequency_i, times the attention factor, for some positions. Angles are formed in double:
-/// at positions beyond 10⁵ a float product would lose the low bits.
-/// Shapes: cos, sin [n_positions, dim / 2].
+/// cos and sin of position · frequency_i, times the attention factor, for some positions. Angles are formed
+/// in double: at positions beyond 10⁵ a float product would lose the low bits. Shapes: cos, sin [n_positions,
+/// dim / 2].
 struct RopeAngles {
   const float* cos = nullptr;
   const float* sin = nullptr;

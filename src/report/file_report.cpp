@@ -30,8 +30,9 @@ std::string similar_tensors(const WeightSource& source, const std::string& name)
   };
   std::vector<const TensorInfo*> order;
   for (const TensorInfo& t : source.tensors()) order.push_back(&t);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const TensorInfo* a, const TensorInfo* b) { return common(a->name) > common(b->name); });
+  std::stable_sort(order.begin(), order.end(), [&](const TensorInfo* a, const TensorInfo* b) {
+    return common(a->name) > common(b->name);
+  });
   std::string names;
   for (size_t i = 0; i < std::min<size_t>(3, order.size()); i++) names += (i ? ", " : "") + order[i]->name;
   return names;
@@ -46,7 +47,8 @@ FileReport inspect_file(const std::string& path, size_t array_items) {
   report.format = source->format();
   report.file_bytes = source->file_bytes();
   for (const std::string& key : source->metadata().keys())
-    report.metadata.push_back({key, source->metadata().type_name(key), source->metadata().json(key, array_items)});
+    report.metadata.push_back(
+        {key, source->metadata().type_name(key), source->metadata().json(key, array_items)});
   for (const TensorInfo& t : source->tensors()) {
     report.tensors.push_back({t.name, dtype_info(t.type).name, t.shape, t.elements(), t.bytes});
     report.parameters += t.elements();

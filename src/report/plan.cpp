@@ -9,7 +9,8 @@ std::string reason(const Matrix& m, const kernels::WeightKernels& kernel, const 
                    RunClasses classes) {
   if (!m.has_panels()) return "exact run: file rows are decoded and summed in double";
   if (!kernel.fast)
-    return fmt::format("no {} kernel for {}: rows are decoded to f32 on the way", table.name, dtype_info(m.type()).name);
+    return fmt::format("no {} kernel for {}: rows are decoded to f32 on the way", table.name,
+                       dtype_info(m.type()).name);
   if (classes.generated == ProductClass::f32) return "f32 class: decoded weights, f32 FMA in order";
   return kernel.integer_decode ? "codes × 16-bit integer activations; prompts through bf16 tiles"
                                : "f32 activations; prompts through bf16 tiles";

@@ -23,7 +23,7 @@ void compare_rows(std::vector<Comparison>& all, const char* name, const std::vec
 }
 
 std::vector<Comparison> compare(const Explanation& norm) {
-  const Step &statistics = *norm.step("mean_var"), &sigma = *norm.step("sigma");
+  const WorkedStep &statistics = *norm.step("mean_var"), &sigma = *norm.step("sigma");
   std::vector<Comparison> all = {{"μ", statistics.values[0], kArticleMean},
                                  {"σ²", statistics.values[1], kArticleVariance},
                                  {"σ", sigma.values[0], kArticleSigma}};
@@ -32,16 +32,16 @@ std::vector<Comparison> compare(const Explanation& norm) {
   return all;
 }
 
-Table comparison_table(const std::vector<Comparison>& all, const Writer& w) {
-  Table t{"article",
-          w.text(Text::table_article),
-          w.text(Text::column_item),
-          {w.text(Text::column_computed), w.text(Text::column_rounded, kArticleDecimals),
-           w.text(Text::column_printed), w.text(Text::column_units)},
-          {"computed", "rounded", "printed", "units"},
-          w.text(Text::column_result),
-          {},
-          std::max(w.digits(), 4)};
+WorkedTable comparison_table(const std::vector<Comparison>& all, const Writer& w) {
+  WorkedTable t{"article",
+                w.text(Text::table_article),
+                w.text(Text::column_item),
+                {w.text(Text::column_computed), w.text(Text::column_rounded, kArticleDecimals),
+                 w.text(Text::column_printed), w.text(Text::column_units)},
+                {"computed", "rounded", "printed", "units"},
+                w.text(Text::column_result),
+                {},
+                std::max(w.digits(), 4)};
   for (const Comparison& c : all) {
     t.rows.push_back({c.item,
                       {c.computed, c.rounded(), c.printed, c.units()},

@@ -95,7 +95,7 @@ TEST(ExplainArticle, PaperCalculationDiffersInTheSixNumbersThatTheReferenceLists
 
   const Explanation preset = explain_article(Language::zh);
   json found = json::array();
-  for (const Table::Row& row : part(preset, "paper").table("article")->rows) {
+  for (const WorkedTable::Row& row : part(preset, "paper").table("article")->rows) {
     if (row.values[3] == 0) continue;
     // "x̂₁" and "y₀" of the table are "xhat[1]" and "y[0]" of the reference; the last byte of ₀…₉ counts up.
     const std::string item = row.label.front() == 'x' ? "xhat" : "y";
@@ -115,9 +115,9 @@ TEST(ExplainArticle, PresetRunsTheSameNumbersThroughTheGeneralPath) {
   expect_block(part(preset, "layer_norm_eps"), ln["eps_1e-5"], 1e-15);
   expect_block(part(preset, "paper"), ln["paper_calculation_3_decimals"], 0);
   for (const char* id : {"layer_norm", "layer_norm_eps"}) {
-    const Table& table = *part(preset, id).table("article");
+    const WorkedTable& table = *part(preset, id).table("article");
     ASSERT_EQ(table.rows.size(), 11u);  // μ, σ², σ, four x̂, four y
-    for (const Table::Row& row : table.rows) EXPECT_EQ(row.values[3], 0) << id << " " << row.label;
+    for (const WorkedTable::Row& row : table.rows) EXPECT_EQ(row.values[3], 0) << id << " " << row.label;
   }
   EXPECT_EQ(worked::kArticleRow, ln["row"].get<Doubles>());
   EXPECT_EQ(worked::kArticleMean, ln["article"]["mu"].get<double>());
@@ -151,7 +151,7 @@ TEST(ExplainArticle, SixPrintedRowsGiveBackWhatTheReferenceRecovers) {
   for (size_t r = 0; r < in.rows.size(); ++r) {
     EXPECT_EQ(rounded(e.step("normalized." + std::to_string(r))->values, 6),
               reference["recovered_xhat"][r].get<Doubles>());
-    const Table::Row& row = e.table("rows")->rows[r];
+    const WorkedTable::Row& row = e.table("rows")->rows[r];
     EXPECT_LE(std::fabs(row.values[0]), row.values[1]) << "the mean of row " << r;
     EXPECT_LE(std::fabs(row.values[2] - 1), row.values[3]) << "the variance of row " << r;
     EXPECT_LT(row.values[3], 0.002) << "a bound that would accept anything";
@@ -171,7 +171,7 @@ TEST(ExplainArticle, RecoveryNoticesARowThatNoNormCanHaveMade) {
 
 TEST(ExplainArticle, DimensionTableHasTheArticlesScalingAndShift) {
   const Explanation e = explain_norm(article_inputs(0), Language::en);
-  const Table& table = *e.table("dimensions");
+  const WorkedTable& table = *e.table("dimensions");
   const json& reference = article()["per_dimension_row_2"];
   ASSERT_EQ(table.rows.size(), reference.size());
   for (size_t i = 0; i < reference.size(); ++i) {

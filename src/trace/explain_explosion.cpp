@@ -62,7 +62,7 @@ Overflow find_overflow(const ExplosionInputs& in, const Format& format) {
   return {-1, x, false};
 }
 
-Step iterate_step(const ExplosionInputs& in, const std::vector<double>& x, const Writer& w) {
+WorkedStep iterate_step(const ExplosionInputs& in, const std::vector<double>& x, const Writer& w) {
   const auto line = [&](size_t n) {
     const Piece next = join({w.number(in.factor), " × ", w.operand(x[n - 1]), " + ", w.operand(in.shift)});
     return chain(subscript("x", n), {next, w.number(x[n])});
@@ -85,7 +85,7 @@ Step iterate_step(const ExplosionInputs& in, const std::vector<double>& x, const
           true};
 }
 
-Step closed_form_step(const ExplosionInputs& in, const Writer& w) {
+WorkedStep closed_form_step(const ExplosionInputs& in, const Writer& w) {
   const auto n = static_cast<size_t>(in.steps);
   if (in.factor == 1) {
     const double value = in.start + in.steps * in.shift;
@@ -106,8 +106,8 @@ Step closed_form_step(const ExplosionInputs& in, const Writer& w) {
           {value}};
 }
 
-Table overflow_table(const ExplosionInputs& in, const Writer& w) {
-  Table t{
+WorkedTable overflow_table(const ExplosionInputs& in, const Writer& w) {
+  WorkedTable t{
       "overflow",
       w.text(Text::table_overflow),
       w.text(Text::column_format),

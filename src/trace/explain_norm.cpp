@@ -89,13 +89,13 @@ class NormExplainer {
     return d;
   }
 
-  Step mean_var_step() const {
-    Step s{"mean_var",
-           w_.text(in_.kind == NormKind::batch ? Text::step_mean_var_batch : Text::step_mean_var),
-           "",
-           "",
-           {"mean", "var"},
-           {v_.mean, v_.var}};
+  WorkedStep mean_var_step() const {
+    WorkedStep s{"mean_var",
+                 w_.text(in_.kind == NormKind::batch ? Text::step_mean_var_batch : Text::step_mean_var),
+                 "",
+                 "",
+                 {"mean", "var"},
+                 {v_.mean, v_.var}};
     if (in_.mean) {
       s.formula = w_.text(Text::formula_stored_statistics);
       s.numbers = chain("μ", {w_.number(v_.mean)}) + "\n" + chain("σ²", {w_.number(v_.var)});
@@ -107,7 +107,7 @@ class NormExplainer {
     return s;
   }
 
-  Step mean_square_step() const {
+  WorkedStep mean_square_step() const {
     return {"mean_square",
             w_.text(Text::step_mean_square),
             "m = " + sum_formula([](const std::string& x) { return x + "²"; }),
@@ -118,7 +118,7 @@ class NormExplainer {
 
   const char* sigma_name() const { return rms_ ? "rms" : "σ"; }
 
-  Step sigma_step() const {
+  WorkedStep sigma_step() const {
     std::vector<Piece> pieces = {join({"√(", w_.number(v_.var), " + ", w_.number(in_.eps), ")"})};
     append_result(pieces, v_.raw_sigma, v_.sigma);
     return {"sigma",
@@ -137,7 +137,7 @@ class NormExplainer {
     return chain(subscript("x̂", i), pieces);
   }
 
-  Step normalized_step() const {
+  WorkedStep normalized_step() const {
     return {"normalized",
             w_.text(rms_ ? Text::step_normalize_rms : Text::step_normalize),
             rms_ ? "x̂ᵢ = xᵢ / rms" : "x̂ᵢ = (xᵢ - μ) / σ",
@@ -155,7 +155,7 @@ class NormExplainer {
     return chain(subscript("y", i), pieces);
   }
 
-  Step out_step() const {
+  WorkedStep out_step() const {
     const bool one = in_.kind == NormKind::batch;  // one γ and one β for the whole column
     const char* formula = rms_ ? "yᵢ = γᵢ × x̂ᵢ" : one ? "yᵢ = γ × x̂ᵢ + β" : "yᵢ = γᵢ × x̂ᵢ + βᵢ";
     return {"out",   w_.text(rms_ ? Text::step_scale : Text::step_scale_shift),
@@ -177,27 +177,27 @@ class NormExplainer {
                                       : Text::effect_unshifted);
   }
 
-  Table::Row dimension_row(size_t i) const {
+  WorkedTable::Row dimension_row(size_t i) const {
     const double gamma = gamma_at(in_, i), x_hat = v_.normalized[i];
-    Table::Row row{
+    WorkedTable::Row row{
         in_.labels.empty() ? std::to_string(i) : in_.labels[i], {in_.row[i], x_hat, gamma}, effect(i)};
     if (!rms_) row.values.insert(row.values.end(), {gamma * x_hat, beta_at(in_, i)});
     row.values.push_back(v_.out[i]);
     return row;
   }
 
-  Table dimension_table() const {
+  WorkedTable dimension_table() const {
     const bool batch = in_.kind == NormKind::batch;
-    Table t{"dimensions",
-            w_.text(rms_    ? Text::table_dimensions_rms
-                    : batch ? Text::table_samples
-                            : Text::table_dimensions),
-            w_.text(batch ? Text::column_sample : Text::column_dimension),
-            {"x", "x̂", "γ", "γ × x̂", "β", "y"},
-            {"x", "normalized", "gamma", "scaled", "beta", "out"},
-            w_.text(Text::column_effect),
-            {},
-            w_.digits()};
+    WorkedTable t{"dimensions",
+                  w_.text(rms_    ? Text::table_dimensions_rms
+                          : batch ? Text::table_samples
+                                  : Text::table_dimensions),
+                  w_.text(batch ? Text::column_sample : Text::column_dimension),
+                  {"x", "x̂", "γ", "γ × x̂", "β", "y"},
+                  {"x", "normalized", "gamma", "scaled", "beta", "out"},
+                  w_.text(Text::column_effect),
+                  {},
+                  w_.digits()};
     if (rms_) {
       t.columns = {"x", "x̂", "γ", "y"};
       t.keys = {"x", "normalized", "gamma", "out"};

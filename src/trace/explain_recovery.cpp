@@ -56,7 +56,7 @@ std::string row_label(const RecoveryInputs& in, size_t r) {
   return in.labels.empty() ? std::to_string(r) : in.labels[r];
 }
 
-Step row_step(const RecoveryInputs& in, size_t r, const RecoveredRow& recovered, const Writer& w) {
+WorkedStep row_step(const RecoveryInputs& in, size_t r, const RecoveredRow& recovered, const Writer& w) {
   const auto line = [&](size_t i) {
     const Piece quotient =
         join({"(", w.number(in.rows[r][i]), " - ", w.operand(in.beta[i]), ") / ", w.operand(in.gamma[i])});
@@ -71,16 +71,16 @@ Step row_step(const RecoveryInputs& in, size_t r, const RecoveredRow& recovered,
           true};
 }
 
-Table row_table(const RecoveryInputs& in, const std::vector<RecoveredRow>& rows, const Writer& w) {
-  Table t{"rows",
-          w.text(Text::table_recovery),
-          w.text(Text::column_row),
-          {w.text(Text::column_mean), w.text(Text::column_bound), w.text(Text::column_variance),
-           w.text(Text::column_bound)},
-          {"mean", "mean_bound", "var", "var_bound"},
-          w.text(Text::column_result),
-          {},
-          w.digits()};
+WorkedTable row_table(const RecoveryInputs& in, const std::vector<RecoveredRow>& rows, const Writer& w) {
+  WorkedTable t{"rows",
+                w.text(Text::table_recovery),
+                w.text(Text::column_row),
+                {w.text(Text::column_mean), w.text(Text::column_bound), w.text(Text::column_variance),
+                 w.text(Text::column_bound)},
+                {"mean", "mean_bound", "var", "var_bound"},
+                w.text(Text::column_result),
+                {},
+                w.digits()};
   for (size_t r = 0; r < rows.size(); ++r) {
     const RecoveredRow& row = rows[r];
     t.rows.push_back({row_label(in, r),
@@ -99,8 +99,9 @@ Explanation explain_recovery(const RecoveryInputs& inputs, Language language, in
   e.id = "recovery";
   e.title = w.text(Text::recovery_title, inputs.rows.size());
   std::vector<RecoveredRow> rows;
-  Step means{"mean", w.text(Text::step_recovered_means), "μ(x̂) = (x̂₀ + x̂₁ + …) / d", "", {"mean"}, {}, true};
-  Step variances{
+  WorkedStep means{"mean", w.text(Text::step_recovered_means), "μ(x̂) = (x̂₀ + x̂₁ + …) / d", "", {"mean"}, {},
+                   true};
+  WorkedStep variances{
       "var", w.text(Text::step_recovered_variances), "σ²(x̂) = ((x̂₀ - μ(x̂))² + …) / d", "", {"var"}, {}, true};
   for (size_t r = 0; r < inputs.rows.size(); ++r) {
     rows.push_back(recover(inputs, inputs.rows[r]));

@@ -8,14 +8,15 @@
 
 namespace liuli {
 
-const Step* Explanation::step(std::string_view step_id) const {
-  const auto found = std::find_if(steps.begin(), steps.end(), [&](const Step& s) { return s.id == step_id; });
+const WorkedStep* Explanation::step(std::string_view step_id) const {
+  const auto found =
+      std::find_if(steps.begin(), steps.end(), [&](const WorkedStep& s) { return s.id == step_id; });
   return found == steps.end() ? nullptr : &*found;
 }
 
-const Table* Explanation::table(std::string_view table_id) const {
+const WorkedTable* Explanation::table(std::string_view table_id) const {
   const auto found =
-      std::find_if(tables.begin(), tables.end(), [&](const Table& t) { return t.id == table_id; });
+      std::find_if(tables.begin(), tables.end(), [&](const WorkedTable& t) { return t.id == table_id; });
   return found == tables.end() ? nullptr : &*found;
 }
 
@@ -108,7 +109,7 @@ class TextRenderer {
   void explanation(const Explanation& e) {
     paragraph(e.title, "", "", kBold);
     for (size_t i = 0; i < e.steps.size(); ++i) step(e.steps[i], i + 1);
-    for (const Table& t : e.tables) table(t);
+    for (const WorkedTable& t : e.tables) table(t);
     if (!e.plot.empty()) out_ += "\n" + e.plot;
     if (!e.notes.empty()) out_ += "\n";
     for (const std::string& note : e.notes) paragraph(note, "· ", "  ", kDim);
@@ -118,7 +119,7 @@ class TextRenderer {
     }
   }
 
-  void step(const Step& s, size_t number) {
+  void step(const WorkedStep& s, size_t number) {
     out_ += "\n";
     paragraph(s.name, std::to_string(number) + ". ", "   ", kBold);
     paragraph(s.formula, "   ", "     ", kFormula);
@@ -149,9 +150,9 @@ class TextRenderer {
   }
 
   // One column: its heading (≈ if a number below is rounded) and a cell per row.
-  static std::vector<std::string> number_cells(const Table& t, size_t c) {
+  static std::vector<std::string> number_cells(const WorkedTable& t, size_t c) {
     std::vector<double> values;
-    for (const Table::Row& row : t.rows)
+    for (const WorkedTable::Row& row : t.rows)
       values.push_back(c < row.values.size() ? row.values[c] : std::nan(""));
     worked::ColumnText column = worked::column(values, t.digits);
     for (size_t r = 0; r < t.rows.size(); ++r) {
@@ -161,15 +162,15 @@ class TextRenderer {
     return column.cells;
   }
 
-  void table(const Table& t) {
+  void table(const WorkedTable& t) {
     out_ += "\n";
     paragraph(t.title, "", "  ", kBold);
     std::vector<std::vector<std::string>> columns = {{t.label_heading}};
-    for (const Table::Row& row : t.rows) columns[0].push_back(row.label);
+    for (const WorkedTable::Row& row : t.rows) columns[0].push_back(row.label);
     for (size_t c = 0; c < t.columns.size(); ++c) columns.push_back(number_cells(t, c));
     if (!t.remark_heading.empty()) {
       columns.push_back({t.remark_heading});
-      for (const Table::Row& row : t.rows) columns.back().push_back(row.remark);
+      for (const WorkedTable::Row& row : t.rows) columns.back().push_back(row.remark);
     }
     for (size_t r = 0; r <= t.rows.size(); ++r) table_line(columns, r, 1 + t.columns.size());
   }
@@ -203,7 +204,7 @@ nlohmann::json numbers_json(const std::vector<double>& values) {
   return all;
 }
 
-nlohmann::json step_json(const Step& s) {
+nlohmann::json step_json(const WorkedStep& s) {
   nlohmann::json values = nlohmann::json::object();
   if (s.is_vector) {
     values[s.value_names[0]] = numbers_json(s.values);
@@ -213,9 +214,9 @@ nlohmann::json step_json(const Step& s) {
   return {{"id", s.id}, {"name", s.name}, {"formula", s.formula}, {"numbers", s.numbers}, {"values", values}};
 }
 
-nlohmann::json table_json(const Table& t) {
+nlohmann::json table_json(const WorkedTable& t) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const Table::Row& row : t.rows) {
+  for (const WorkedTable::Row& row : t.rows) {
     rows.push_back({{"label", row.label}, {"values", numbers_json(row.values)}, {"remark", row.remark}});
   }
   return {{"id", t.id}, {"title", t.title}, {"columns", t.columns}, {"keys", t.keys}, {"rows", rows}};
@@ -230,9 +231,9 @@ std::string render_text(const Explanation& explanation, const TextStyle& style) 
 void to_json(nlohmann::json& json, const Explanation& e) {
   json = {{"id", e.id}, {"title", e.title}, {"notes", e.notes}};
   json["steps"] = nlohmann::json::array();
-  for (const Step& s : e.steps) json["steps"].push_back(step_json(s));
+  for (const WorkedStep& s : e.steps) json["steps"].push_back(step_json(s));
   json["tables"] = nlohmann::json::array();
-  for (const Table& t : e.tables) json["tables"].push_back(table_json(t));
+  for (const WorkedTable& t : e.tables) json["tables"].push_back(table_json(t));
   if (!e.plot.empty()) json["plot"] = e.plot;
   if (!e.svg.empty()) json["svg"] = e.svg;
   if (!e.parts.empty()) json["parts"] = e.parts;

@@ -52,7 +52,7 @@ class ResidualExplainer {
   }
 
  private:
-  Step sum_step() const {
+  WorkedStep sum_step() const {
     return {"sum",
             w_.text(Text::step_residual_sum),
             fmt::format("{}ᵢ = {}ᵢ + {}ᵢ", in_.sum_name, in_.x_name, in_.added_name),
@@ -75,7 +75,7 @@ class ResidualExplainer {
                  {join({"√(", squares, ")"}), join({"√", w_.number(dot(row, row))}), w_.number(norm)});
   }
 
-  Step norms_step() const {
+  WorkedStep norms_step() const {
     return {"norms",
             w_.text(Text::step_norms),
             "‖v‖ = √(v₀² + v₁² + …)",
@@ -86,7 +86,7 @@ class ResidualExplainer {
             {norms_.x, norms_.added, norms_.sum}};
   }
 
-  Step cosine_step() const {
+  WorkedStep cosine_step() const {
     const double product = dot(in_.x, in_.added), cosine = product / norms_.x / norms_.added;
     const std::string formula = fmt::format("cos = {0}·{1} / (‖{0}‖ × ‖{1}‖)", in_.x_name, in_.added_name);
     const Piece quotient =
@@ -96,17 +96,17 @@ class ResidualExplainer {
             {"cosine"}, {cosine}};
   }
 
-  Table dimension_table() const {
-    Table t{"dimensions",
-            w_.text(Text::table_residual),
-            w_.text(Text::column_dimension),
-            {in_.x_name, in_.added_name, in_.sum_name},
-            {"x", "added", "sum"},
-            "",
-            {},
-            w_.digits()};
+  WorkedTable dimension_table() const {
+    WorkedTable t{"dimensions",
+                  w_.text(Text::table_residual),
+                  w_.text(Text::column_dimension),
+                  {in_.x_name, in_.added_name, in_.sum_name},
+                  {"x", "added", "sum"},
+                  "",
+                  {},
+                  w_.digits()};
     add_rows(t, select(in_.added, kTableHead, kTableTop), [&](size_t i) {
-      return Table::Row{
+      return WorkedTable::Row{
           in_.labels.empty() ? std::to_string(i) : in_.labels[i], {in_.x[i], in_.added[i], sum_[i]}, ""};
     });
     return t;

@@ -85,7 +85,7 @@ class ScoreExplainer {
     return w_.element_lines(v_.pattern, line);
   }
 
-  Step raw_step() const {
+  WorkedStep raw_step() const {
     const std::vector<size_t> order = largest(products_, std::min(kProducts, products_.size()));
     Piece terms("");
     for (size_t i : order) {
@@ -113,7 +113,7 @@ class ScoreExplainer {
                  {join({cap, " × tanh(", product, " / ", cap, ")"}), w_.number(v_.scores[j])});
   }
 
-  Step scaled_step() const {
+  WorkedStep scaled_step() const {
     const Piece scale = w_.number(v_.scale);
     std::string formula =
         in_.scale ? chain("scale", {scale}) : chain("scale", {fmt::format("1 / √{}", in_.q.size()), scale});
@@ -126,7 +126,7 @@ class ScoreExplainer {
             true};
   }
 
-  Step mask_step() const {
+  WorkedStep mask_step() const {
     size_t hidden = 0;
     for (bool seen : v_.visible) hidden += !seen;
     std::string rule = w_.text(Text::mask_none);
@@ -145,7 +145,7 @@ class ScoreExplainer {
             true};
   }
 
-  Step max_step() const {
+  WorkedStep max_step() const {
     const size_t at =
         static_cast<size_t>(std::max_element(v_.masked.begin(), v_.masked.end()) - v_.masked.begin());
     return {"max",        w_.text(Text::step_max),
@@ -159,7 +159,7 @@ class ScoreExplainer {
     return chain(subscript("e", j), {power, w_.number(v_.exp[j])});
   }
 
-  Step exp_step() const {
+  WorkedStep exp_step() const {
     return {"exp",
             w_.text(Text::step_exp),
             "eⱼ = exp(sⱼ - M)",
@@ -169,13 +169,13 @@ class ScoreExplainer {
             true};
   }
 
-  Step sum_step() const {
+  WorkedStep sum_step() const {
     const Piece terms = w_.listed(n_, " + ", [&](size_t j) { return w_.number(v_.exp[j]); });
     return {"sum",   w_.text(Text::step_sum), "Z = Σ eⱼ", chain("Z", {terms, w_.number(v_.sum)}), {"sum"},
             {v_.sum}};
   }
 
-  Step pattern_step() const {
+  WorkedStep pattern_step() const {
     return {"pattern",
             w_.text(Text::step_pattern),
             "pⱼ = eⱼ / Z",
@@ -190,15 +190,15 @@ class ScoreExplainer {
   }
 
   // The largest products first, with partial sums: how few dimensions decide a score.
-  Table product_table() const {
-    Table t{"products",
-            w_.text(Text::table_products, label(focus_)),
-            w_.text(Text::column_dimension),
-            {"q", "k", "q × k", w_.text(Text::column_partial_sum)},
-            {"q", "k", "product", "partial_sum"},
-            "",
-            {},
-            w_.digits()};
+  WorkedTable product_table() const {
+    WorkedTable t{"products",
+                  w_.text(Text::table_products, label(focus_)),
+                  w_.text(Text::column_dimension),
+                  {"q", "k", "q × k", w_.text(Text::column_partial_sum)},
+                  {"q", "k", "product", "partial_sum"},
+                  "",
+                  {},
+                  w_.digits()};
     Sum partial;
     for (size_t i : largest(products_, kProducts)) {
       partial.add(products_[i]);
@@ -214,20 +214,20 @@ class ScoreExplainer {
     return t;
   }
 
-  Table key_table() const {
-    Table t{"keys",
-            w_.text(Text::table_keys),
-            w_.text(Text::column_key),
-            {"q·k", w_.text(Text::column_score), w_.text(Text::column_masked), "exp",
-             w_.text(Text::column_probability)},
-            {"scores_raw", "scores", "attn_scores", "exp", "pattern"},
-            w_.text(Text::column_mask),
-            {},
-            w_.digits()};
+  WorkedTable key_table() const {
+    WorkedTable t{"keys",
+                  w_.text(Text::table_keys),
+                  w_.text(Text::column_key),
+                  {"q·k", w_.text(Text::column_score), w_.text(Text::column_masked), "exp",
+                   w_.text(Text::column_probability)},
+                  {"scores_raw", "scores", "attn_scores", "exp", "pattern"},
+                  w_.text(Text::column_mask),
+                  {},
+                  w_.digits()};
     add_rows(t, select(v_.pattern, kTableHead, kTableTop), [&](size_t j) {
-      return Table::Row{label(j),
-                        {v_.raw[j], v_.scores[j], v_.masked[j], v_.exp[j], v_.pattern[j]},
-                        shows(j) ? "" : w_.text(Text::remark_masked)};
+      return WorkedTable::Row{label(j),
+                              {v_.raw[j], v_.scores[j], v_.masked[j], v_.exp[j], v_.pattern[j]},
+                              shows(j) ? "" : w_.text(Text::remark_masked)};
     });
     return t;
   }

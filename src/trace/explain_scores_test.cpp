@@ -89,7 +89,7 @@ TEST(ExplainScores, ShowsTheLargestProductsFirstWithPartialSums) {
   EXPECT_EQ(e.step("scores_raw")->values, (Doubles{6.5, -4}));
   EXPECT_EQ(e.step("scores")->values, (Doubles{3.25, -2}));
   EXPECT_EQ(e.step("scores_raw")->numbers, "s₁ = 3 × (-3) + 2 × 2 + 0.5 × 4 + 1 × (-1) = -4");
-  const Table& products = *e.table("products");
+  const WorkedTable& products = *e.table("products");
   ASSERT_EQ(products.rows.size(), 4u);
   const double partial[] = {-9, -5, -3, -4};
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(products.rows[i].values[3], partial[i]);
@@ -146,7 +146,7 @@ TEST(ExplainResidual, AddsAndMeasuresBothRowsAndTheirAngle) {
 
 TEST(ExplainExplosion, FindsTheOverflowOfEachFormat) {
   const Explanation e = explain_explosion({}, Language::en);
-  const Table& table = *e.table("overflow");
+  const WorkedTable& table = *e.table("overflow");
   ASSERT_EQ(table.rows.size(), 3u);
   // From 2·1.5ⁿ − 1 > 65504 and > 3.4e38; float arithmetic itself is asked for the last one.
   EXPECT_EQ(table.rows[0].values[0], 65504);

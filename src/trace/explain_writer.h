@@ -114,7 +114,7 @@ class Writer {
 };
 
 /// A column of text over n rows of a table: adds the rows of a selection with "…" between head and top.
-void add_rows(Table& table, const Selection& shown, const auto& make_row) {
+void add_rows(WorkedTable& table, const Selection& shown, const auto& make_row) {
   for (size_t i : shown.head) table.rows.push_back(make_row(i));
   if (shown.left_out > 0) table.rows.push_back({"…", {}, {}});
   for (size_t i : shown.top) table.rows.push_back(make_row(i));

@@ -11,8 +11,10 @@ bool LastTokenProbe::wants(Point point, int) const {
     case Point::resid_pre:
     case Point::attn_out:
     case Point::mlp_out:
-    case Point::resid_post: return true;
-    default: return false;
+    case Point::resid_post:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -36,7 +38,8 @@ Rows lens_logits(const Model& model, Runner& runner, const std::vector<std::vect
   OpContext ops = make_context(runner, product_class);
   Step s{ops, {}, {}, {}, nullptr};
   Rows x = make_rows(runner.scratch, static_cast<int64_t>(rows.size()), model.config.d_model);
-  for (size_t i = 0; i < rows.size(); i++) std::copy(rows[i].begin(), rows[i].end(), x.row(static_cast<int64_t>(i)));
+  for (size_t i = 0; i < rows.size(); i++)
+    std::copy(rows[i].begin(), rows[i].end(), x.row(static_cast<int64_t>(i)));
   return unembed(model, s, x);
 }
 

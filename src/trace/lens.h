@@ -14,12 +14,13 @@ class LastTokenProbe : public Probe {
 
   using RowValues = std::vector<float>;
   RowValues embed;
-  RowValues first_norm_input;  ///< resid_pre of block 0
+  RowValues first_norm_input;                            ///< resid_pre of block 0
   std::vector<RowValues> attn_out, mlp_out, resid_post;  ///< per layer
 };
 
 /// Final norm and output matrix over some rows of the residual stream.
-/// Shapes: rows.size() rows of [d_model]; result [rows.size(), vocab_size], valid until the runner is used again.
+/// Shapes: rows.size() rows of [d_model]; result [rows.size(), vocab_size], valid until the runner is used
+/// again.
 Rows lens_logits(const Model& model, Runner& runner, const std::vector<std::vector<float>>& rows,
                  ProductClass product_class);
 

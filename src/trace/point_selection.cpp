@@ -48,8 +48,10 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_names(const std::vector<PointPlace>& places, const std::string& pattern) {
   std::vector<std::pair<size_t, std::string>> scored;
-  for (const PointPlace& place : places) scored.emplace_back(edit_distance(pattern, place.name()), place.name());
-  std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const PointPlace& place : places)
+    scored.emplace_back(edit_distance(pattern, place.name()), place.name());
+  std::stable_sort(scored.begin(), scored.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string names;
   for (size_t i = 0; i < std::min<size_t>(3, scored.size()); i++) names += (i ? ", " : "") + scored[i].second;
   return names;
@@ -62,17 +64,24 @@ bool has_point(const ModelConfig& c, Point point, int layer) {
     if (site == NormSite::ln_final) return c.final_norm != NormKind::none;
     const LayerPlan& plan = c.layers[static_cast<size_t>(layer)];
     switch (site) {
-      case NormSite::ln1: return plan.attn_norm.before != NormKind::none;
-      case NormSite::ln1_post: return plan.attn_norm.on_output != NormKind::none;
-      case NormSite::ln2: return plan.ffn_norm.before != NormKind::none;
-      default: return plan.ffn_norm.on_output != NormKind::none;
+      case NormSite::ln1:
+        return plan.attn_norm.before != NormKind::none;
+      case NormSite::ln1_post:
+        return plan.attn_norm.on_output != NormKind::none;
+      case NormSite::ln2:
+        return plan.ffn_norm.before != NormKind::none;
+      default:
+        return plan.ffn_norm.on_output != NormKind::none;
     }
   }
   switch (point) {
     case Point::attn_q_normed:
-    case Point::attn_k_normed: return c.qk_norm != QkNorm::none;
-    case Point::mlp_pre_linear: return c.gated_ffn;
-    default: return true;
+    case Point::attn_k_normed:
+      return c.qk_norm != QkNorm::none;
+    case Point::mlp_pre_linear:
+      return c.gated_ffn;
+    default:
+      return true;
   }
 }
 
@@ -80,7 +89,8 @@ bool has_point(const ModelConfig& c, Point point, int layer) {
 std::vector<Point> block_order() {
   std::vector<Point> order = {Point::resid_pre};
   auto norm = [&](NormSite site) {
-    for (int stage = 0; stage < kNormStages; stage++) order.push_back(norm_point(site, static_cast<NormStage>(stage)));
+    for (int stage = 0; stage < kNormStages; stage++)
+      order.push_back(norm_point(site, static_cast<NormStage>(stage)));
   };
   norm(NormSite::ln1);
   for (int p = static_cast<int>(Point::attn_q); p <= static_cast<int>(Point::attn_out_proj); p++)
@@ -104,15 +114,24 @@ std::vector<Point> final_order() {
 
 const char* axis_name(Axis axis) {
   switch (axis) {
-    case Axis::token: return "n_tokens";
-    case Axis::key: return "n_tokens";
-    case Axis::head: return "n_heads";
-    case Axis::kv_head: return "n_kv_heads";
-    case Axis::head_dim: return "head_dim";
-    case Axis::d_model: return "d_model";
-    case Axis::d_ff: return "d_ff";
-    case Axis::vocab: return "vocab_size";
-    case Axis::one: return "1";
+    case Axis::token:
+      return "n_tokens";
+    case Axis::key:
+      return "n_tokens";
+    case Axis::head:
+      return "n_heads";
+    case Axis::kv_head:
+      return "n_kv_heads";
+    case Axis::head_dim:
+      return "head_dim";
+    case Axis::d_model:
+      return "d_model";
+    case Axis::d_ff:
+      return "d_ff";
+    case Axis::vocab:
+      return "vocab_size";
+    case Axis::one:
+      return "1";
   }
   return "?";
 }
@@ -138,12 +157,13 @@ std::vector<PointPlace> select_places(const ModelConfig& config, const std::vect
     for (size_t i = 0; i < places.size(); i++) {
       const PointInfo& info = point_info(places[i].point);
       const std::string prefix = info.in_block ? "blocks." + std::to_string(places[i].layer) + "." : "";
-      if (matches(pattern, prefix + info.name) || (!info.alias.empty() && matches(pattern, prefix + info.alias)))
+      if (matches(pattern, prefix + info.name) ||
+          (!info.alias.empty() && matches(pattern, prefix + info.alias)))
         chosen[i] = found = true;
     }
     if (!found)
-      throw Error(ErrorCode::not_found, fmt::format("no point of this {} model matches \"{}\"; nearest: {}", config.family,
-                                                    pattern, nearest_names(places, pattern)));
+      throw Error(ErrorCode::not_found, fmt::format("no point of this {} model matches \"{}\"; nearest: {}",
+                                                    config.family, pattern, nearest_names(places, pattern)));
   }
   std::vector<PointPlace> selected;
   for (size_t i = 0; i < places.size(); i++)
@@ -155,14 +175,30 @@ std::vector<int64_t> place_shape(const ModelConfig& c, Point point, int64_t n_to
   std::vector<int64_t> shape;
   for (Axis axis : point_info(point).shape) switch (axis) {
       case Axis::token:
-      case Axis::key: shape.push_back(n_tokens); break;
-      case Axis::head: shape.push_back(c.n_heads); break;
-      case Axis::kv_head: shape.push_back(c.n_kv_heads); break;
-      case Axis::head_dim: shape.push_back(c.head_dim); break;
-      case Axis::d_model: shape.push_back(c.d_model); break;
-      case Axis::d_ff: shape.push_back(c.d_ff); break;
-      case Axis::vocab: shape.push_back(c.vocab_size); break;
-      case Axis::one: shape.push_back(1); break;
+      case Axis::key:
+        shape.push_back(n_tokens);
+        break;
+      case Axis::head:
+        shape.push_back(c.n_heads);
+        break;
+      case Axis::kv_head:
+        shape.push_back(c.n_kv_heads);
+        break;
+      case Axis::head_dim:
+        shape.push_back(c.head_dim);
+        break;
+      case Axis::d_model:
+        shape.push_back(c.d_model);
+        break;
+      case Axis::d_ff:
+        shape.push_back(c.d_ff);
+        break;
+      case Axis::vocab:
+        shape.push_back(c.vocab_size);
+        break;
+      case Axis::one:
+        shape.push_back(1);
+        break;
     }
   return shape;
 }
@@ -177,7 +213,8 @@ std::vector<PointDescription> list_points() {
     const std::string prefix = info.in_block ? "blocks.N." : "";
     std::string shape;
     for (Axis axis : info.shape) shape += (shape.empty() ? "[" : ", ") + std::string(axis_name(axis));
-    list.push_back({prefix + info.name, shape + "]", info.formula, info.alias.empty() ? "" : prefix + info.alias});
+    list.push_back(
+        {prefix + info.name, shape + "]", info.formula, info.alias.empty() ? "" : prefix + info.alias});
   }
   return list;
 }

@@ -17,8 +17,9 @@ struct PointPlace {
 /// Every place of a model in the order a token meets them; points its family lacks are left out.
 std::vector<PointPlace> all_places(const ModelConfig& config);
 
-/// The places that match any of the patterns ("blocks.*.resid_post", "blocks.3.attn.hook_pattern", "*": any characters),
-/// each once, in the model's order. Errors: not_found for a pattern that matches nothing, naming the nearest points.
+/// The places that match any of the patterns ("blocks.*.resid_post", "blocks.3.attn.hook_pattern", "*": any
+/// characters), each once, in the model's order. Errors: not_found for a pattern that matches nothing, naming
+/// the nearest points.
 std::vector<PointPlace> select_places(const ModelConfig& config, const std::vector<std::string>& patterns);
 
 /// The shape of a place for n tokens.

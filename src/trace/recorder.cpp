@@ -24,20 +24,22 @@ float unseen(Point point) {
 
 }  // namespace
 
-Recorder::Recorder(const ModelConfig& config, std::vector<PointPlace> places, int64_t n_tokens, int64_t max_bytes)
+Recorder::Recorder(const ModelConfig& config, std::vector<PointPlace> places, int64_t n_tokens,
+                   int64_t max_bytes)
     : places_(std::move(places)) {
   int64_t bytes = 0;
   for (const PointPlace& place : places_)
     bytes += elements(place_shape(config, place.point, n_tokens)) * static_cast<int64_t>(sizeof(float));
   if (bytes > max_bytes)
-    throw Error(ErrorCode::out_of_memory,
-                fmt::format("the capture of {} points would take {:.1f} MiB, the limit is {:.1f} MiB", places_.size(),
-                            static_cast<double>(bytes) / (1 << 20), static_cast<double>(max_bytes) / (1 << 20)));
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format("the capture of {} points would take {:.1f} MiB, the limit is {:.1f} MiB", places_.size(),
+                    static_cast<double>(bytes) / (1 << 20), static_cast<double>(max_bytes) / (1 << 20)));
   for (const PointPlace& place : places_) {
     slots_[key(place.point, place.layer)] = tensors_.size();
     const std::vector<int64_t> shape = place_shape(config, place.point, n_tokens);
-    tensors_.push_back({place.name(), shape,
-                        std::vector<float>(static_cast<size_t>(elements(shape)), unseen(place.point))});
+    tensors_.push_back(
+        {place.name(), shape, std::vector<float>(static_cast<size_t>(elements(shape)), unseen(place.point))});
   }
 }
 

@@ -12,7 +12,8 @@ namespace liuli {
 /// Records chosen places over all tokens of a prompt, whatever the chunks it comes in.
 class Recorder : public Probe {
  public:
-  /// n_tokens: the length of the prompt. Errors: out_of_memory when the capture would pass max_bytes, naming both.
+  /// n_tokens: the length of the prompt. Errors: out_of_memory when the capture would pass max_bytes, naming
+  /// both.
   Recorder(const ModelConfig& config, std::vector<PointPlace> places, int64_t n_tokens, int64_t max_bytes);
 
   bool wants(Point point, int layer) const override { return slots_.count(key(point, layer)) != 0; }

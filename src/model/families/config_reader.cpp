@@ -10,7 +10,8 @@
 namespace liuli {
 namespace {
 
-constexpr int64_t kMaxLayers = 4096, kMaxHeads = 65536, kMaxWidth = int64_t{1} << 24, kMaxVocab = int64_t{1} << 28;
+constexpr int64_t kMaxLayers = 4096, kMaxHeads = 65536, kMaxWidth = int64_t{1} << 24,
+                  kMaxVocab = int64_t{1} << 28;
 constexpr int64_t kMaxContext = int64_t{1} << 30;
 
 // Keys that describe a file without changing what it computes.
@@ -32,7 +33,8 @@ std::string ConfigReader::full(const std::string& key) {
 }
 
 void ConfigReader::corrupt(const std::string& key, const std::string& what) const {
-  throw Error(ErrorCode::corrupt_file, fmt::format("{}: key {}.{} {}", source_.path(), architecture_, key, what));
+  throw Error(ErrorCode::corrupt_file,
+              fmt::format("{}: key {}.{} {}", source_.path(), architecture_, key, what));
 }
 
 int64_t ConfigReader::count(const std::string& key, int64_t max) {
@@ -49,7 +51,8 @@ int64_t ConfigReader::count_or(const std::string& key, int64_t fallback, int64_t
 double ConfigReader::number(const std::string& key) {
   const auto value = source_.metadata().number(full(key));
   if (!value) corrupt(key, "is missing");
-  if (!std::isfinite(*value) || *value < 0) corrupt(key, fmt::format("is {}, expected a finite number ≥ 0", *value));
+  if (!std::isfinite(*value) || *value < 0)
+    corrupt(key, fmt::format("is {}, expected a finite number ≥ 0", *value));
   return *value;
 }
 
@@ -69,8 +72,8 @@ int64_t ConfigReader::uniform_count(const std::string& key, int64_t max, std::op
   if (values.empty()) corrupt(key, "is an empty array");
   for (int64_t v : values)
     if (v != values.front())
-      throw Error(ErrorCode::unsupported, fmt::format("{}: key {} differs between layers ({} and {})", source_.path(),
-                                                      name, values.front(), v));
+      throw Error(ErrorCode::unsupported, fmt::format("{}: key {} differs between layers ({} and {})",
+                                                      source_.path(), name, values.front(), v));
   if (values.front() < 1 || values.front() > max)
     corrupt(key, fmt::format("is {}, expected 1…{}", values.front(), max));
   return values.front();
@@ -87,18 +90,21 @@ ModelConfig ConfigReader::common(const char* family) {
   c.n_heads = uniform_count("attention.head_count", kMaxHeads);
   c.n_kv_heads = uniform_count("attention.head_count_kv", kMaxHeads, c.n_heads);
   if (c.n_heads % c.n_kv_heads != 0)
-    corrupt("attention.head_count_kv", fmt::format("is {}, which does not divide the {} heads", c.n_kv_heads, c.n_heads));
+    corrupt("attention.head_count_kv",
+            fmt::format("is {}, which does not divide the {} heads", c.n_kv_heads, c.n_heads));
   c.head_dim = count_or("attention.key_length", c.d_model / c.n_heads, kMaxHeads);
   const int64_t value_length = count_or("attention.value_length", c.head_dim, kMaxHeads);
-  if (c.head_dim < 2 || c.head_dim % 2 != 0) corrupt("attention.key_length", fmt::format("is {}, expected an even number", c.head_dim));
+  if (c.head_dim < 2 || c.head_dim % 2 != 0)
+    corrupt("attention.key_length", fmt::format("is {}, expected an even number", c.head_dim));
   if (value_length != c.head_dim)
-    throw Error(ErrorCode::unsupported, fmt::format("{}: value_length {} differs from key_length {}", source_.path(),
-                                                    value_length, c.head_dim));
+    throw Error(ErrorCode::unsupported, fmt::format("{}: value_length {} differs from key_length {}",
+                                                    source_.path(), value_length, c.head_dim));
   c.norm_eps = number("attention.layer_norm_rms_epsilon");
   c.attention_scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
   const TensorInfo* embedding = source_.find("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2)
-    throw Error(ErrorCode::corrupt_file, source_.path() + ": tensor token_embd.weight is missing or not a matrix");
+    throw Error(ErrorCode::corrupt_file,
+                source_.path() + ": tensor token_embd.weight is missing or not a matrix");
   c.vocab_size = embedding->shape[0];
   const int64_t stated = count_or("vocab_size", c.vocab_size, kMaxVocab);
   if (stated != c.vocab_size)
@@ -129,15 +135,16 @@ std::vector<float> ConfigReader::rope_divisors(int64_t pairs) {
   const TensorInfo* tensor = source_.find("rope_freqs.weight");
   if (tensor == nullptr) return {};
   if (tensor->type != DType::f32 || tensor->shape != std::vector<int64_t>{pairs})
-    throw Error(ErrorCode::corrupt_file, fmt::format("{}: tensor rope_freqs.weight is {} {}, expected F32 [{}]",
-                                                     source_.path(), dtype_info(tensor->type).name,
-                                                     shape_text(tensor->shape), pairs));
+    throw Error(ErrorCode::corrupt_file,
+                fmt::format("{}: tensor rope_freqs.weight is {} {}, expected F32 [{}]", source_.path(),
+                            dtype_info(tensor->type).name, shape_text(tensor->shape), pairs));
   std::vector<float> divisors(static_cast<size_t>(pairs));
   kernels::decode_row(DType::f32, tensor->data, pairs, divisors.data());
   for (float d : divisors)
     if (!std::isfinite(d) || d <= 0)
-      throw Error(ErrorCode::corrupt_file,
-                  fmt::format("{}: tensor rope_freqs.weight holds {}, expected positive numbers", source_.path(), d));
+      throw Error(
+          ErrorCode::corrupt_file,
+          fmt::format("{}: tensor rope_freqs.weight holds {}, expected positive numbers", source_.path(), d));
   return divisors;
 }
 
@@ -145,8 +152,9 @@ void ConfigReader::refuse_unread() const {
   const std::string prefix = architecture_ + ".";
   for (const std::string& key : source_.metadata().keys())
     if (key.rfind(prefix, 0) == 0 && read_.count(key) == 0 && !harmless(key))
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("{}: key {} is unknown and could change what the model computes", source_.path(), key));
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("{}: key {} is unknown and could change what the model computes", source_.path(), key));
 }
 
 }  // namespace liuli

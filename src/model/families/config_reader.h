@@ -1,4 +1,5 @@
-// Reads a family's keys from a file's metadata and remembers which: a key nobody read could have changed the arithmetic.
+// Reads a family's keys from a file's metadata and remembers which: a key nobody read could have changed the
+// arithmetic.
 #pragma once
 #include <optional>
 #include <set>
@@ -14,7 +15,8 @@ class ConfigReader {
   /// Keys are read as "<architecture>.<key>".
   ConfigReader(const WeightSource& source, std::string architecture);
 
-  /// Positive integer within [1, max]. Errors: corrupt_file for a missing key, a wrong type or a value out of range.
+  /// Positive integer within [1, max]. Errors: corrupt_file for a missing key, a wrong type or a value out of
+  /// range.
   int64_t count(const std::string& key, int64_t max);
   int64_t count_or(const std::string& key, int64_t fallback, int64_t max);
   /// A finite number ≥ 0.
@@ -24,7 +26,8 @@ class ConfigReader {
   /// A per-layer array is accepted when all layers agree; Errors: unsupported otherwise.
   int64_t uniform_count(const std::string& key, int64_t max, std::optional<int64_t> fallback = std::nullopt);
 
-  /// What every decoder-only family shares: name, sizes, heads, head_dim, eps, context. `d_model` etc. are checked to fit.
+  /// What every decoder-only family shares: name, sizes, heads, head_dim, eps, context. `d_model` etc. are
+  /// checked to fit.
   ModelConfig common(const char* family);
   /// "rope.*": theta, scaling none or linear; others are refused by name.
   RopeConfig rope(int64_t head_dim);
@@ -33,7 +36,8 @@ class ConfigReader {
 
   bool has_tensor(const std::string& name) const { return source_.find(name) != nullptr; }
 
-  /// Errors: unsupported, naming the first key of this architecture that nobody read and that is not known to be harmless.
+  /// Errors: unsupported, naming the first key of this architecture that nobody read and that is not known to
+  /// be harmless.
   void refuse_unread() const;
 
  private:

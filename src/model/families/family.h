@@ -11,7 +11,7 @@
 namespace liuli {
 
 struct Family {
-  const char* name;               ///< also GGUF's general.architecture
+  const char* name;  ///< also GGUF's general.architecture
   /// Reads the family's keys; what it does not read is refused afterwards.
   ModelConfig (*read_config)(ConfigReader& reader);
   /// Every tensor, with the shape the configuration demands.

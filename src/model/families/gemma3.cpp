@@ -6,7 +6,7 @@
 namespace liuli {
 namespace {
 
-constexpr int64_t kGlobalEvery = 6;  // not stored in Gemma 3's files: layers 5, 11, 17, … are global
+constexpr int64_t kGlobalEvery = 6;   // not stored in Gemma 3's files: layers 5, 11, 17, … are global
 constexpr int64_t kLayersOf27B = 62;  // the one size whose queries are scaled by d_model / n_heads
 
 ModelConfig read_config(ConfigReader& reader) {

@@ -34,7 +34,8 @@ std::vector<TensorSpec> list_tensors(const ModelConfig& c) {
     t.push_back({Role::ffn_up_bias, layer, {c.d_ff}, true});
     t.push_back({Role::ffn_down_bias, layer, {c.d_model}, true});
   }
-  if (c.ropes[0].scaling == RopeScaling::divisors) t.push_back({Role::rope_divisors, -1, {c.ropes[0].dim / 2}});
+  if (c.ropes[0].scaling == RopeScaling::divisors)
+    t.push_back({Role::rope_divisors, -1, {c.ropes[0].dim / 2}});
   return t;
 }
 
