@@ -69,8 +69,11 @@ PieceTokenizer::PieceTokenizer(TokenizerData data) : SplittingTokenizer(std::mov
 }
 
 void PieceTokenizer::append_unknown(std::string_view text, std::vector<int>& ids) const {
-  if (!byte_fallback_) return ids.push_back(data_.unknown);
-  for (const char c : text) ids.push_back(byte_id_[static_cast<uint8_t>(c)]);
+  if (byte_fallback_) {
+    for (const char c : text) ids.push_back(byte_id_[static_cast<uint8_t>(c)]);
+  } else if (ids.empty() || ids.back() != data_.unknown) {
+    ids.push_back(data_.unknown);
+  }
 }
 
 std::string PieceTokenizer::token_bytes(int id) const {

@@ -26,9 +26,9 @@ class PieceTokenizer : public SplittingTokenizer {
  protected:
   /// Errors: corrupt_file (a byte token that is not <0xHH>; neither all bytes nor an unknown token).
   explicit PieceTokenizer(TokenizerData data);
-  /// Appends the bytes of a text that no piece covers, or one unknown token.
+  /// Appends the bytes of a text that no piece covers; or an unknown token, one for all neighbouring such
+  /// texts.
   void append_unknown(std::string_view text, std::vector<int>& ids) const;
-  bool byte_fallback() const { return byte_fallback_; }
 
  private:
   std::array<int, 256> byte_id_;

@@ -101,6 +101,8 @@ TEST(SentencePieceBpe, FallsBackToBytesOrToTheUnknownToken) {
   EXPECT_EQ(with_bytes->encode("<0x41>", false, true).size(), 6u);  // the name of a byte token is text
   const auto without = make_tokenizer(vocabulary("llama", kBpePieces, false));
   EXPECT_EQ(without->encode("aéb", false, false), (Ids{4, 0, 5}));
+  EXPECT_EQ(without->encode("aéèb", false, false), (Ids{4, 0, 5}));  // neighbours are one
+  EXPECT_EQ(without->encode("é</s>è", false, true), (Ids{0, 2, 0}));
 }
 
 TEST(SentencePieceBpe, DecodesAnIllFormedRunByteForByte) {

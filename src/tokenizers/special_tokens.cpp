@@ -10,7 +10,7 @@
 namespace liuli {
 namespace {
 
-// Positions are 32-bit in the merging loop; below half of that no sum can overflow.
+// Positions are 32-bit in the merging loop, and writing ▁ for spaces can make a text three times as long.
 constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
 MarkedText repaired(const MarkedText& broken) {

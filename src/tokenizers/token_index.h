@@ -8,8 +8,9 @@
 namespace liuli {
 
 /// A hash table over strings that someone else keeps: it views them, so they must stay where they are. Of two
-/// equal tokens the first counts. Open addressing with a 32-bit tag: 16 bytes per token, and a miss rarely
-/// reads a string (std::unordered_map needed 3 times the time to build for 262,144 tokens).
+/// equal tokens the first counts. Open addressing, 24-byte slots with a 32-bit tag, so that a miss rarely
+/// reads a string (building for 262,144 tokens took std::unordered_map 2.5 times as long, finding them 1.5 to
+/// 3 times).
 class TokenIndex {
  public:
   explicit TokenIndex(size_t expected = 0);

@@ -8,6 +8,8 @@
 
 namespace liuli {
 
+/// As GGUF numbers them. User-defined tokens spelled like the marker of a turn (<|…|> or <｜…｜>, as DeepSeek-V3 has them)
+/// are treated as control tokens, so that a user's text cannot forge a turn.
 enum class TokenType : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
 
 /// Everything a vocabulary file says about its tokenizer; a format's reader fills it (missing ids are −1).

@@ -79,15 +79,12 @@ void Unigram::encode_text(std::string_view raw, std::vector<int>& ids) const {
   const std::vector<Best> best = best_paths(text);
   std::vector<size_t> ends;  // of the pieces, last piece first
   for (size_t end = text.size(); end > 0; end = best[end].begin) ends.push_back(end);
-  bool unknown_before = false;
   for (auto end = ends.rbegin(); end != ends.rend(); ++end) {
     const Best& piece = best[*end];
-    const bool unknown = piece.id < 0;
-    if (!unknown)
-      ids.push_back(piece.id);
-    else if (byte_fallback() || !unknown_before)  // neighbouring unknown characters are one unknown token
+    if (piece.id < 0)
       append_unknown(std::string_view(text).substr(piece.begin, *end - piece.begin), ids);
-    unknown_before = unknown;
+    else
+      ids.push_back(piece.id);
   }
 }
 
