@@ -1,5 +1,5 @@
-// Renders a model's chat template, a Jinja program that came with the file: sandboxed, bounded, and remembering which
-// bytes came from the user, so that a user cannot forge a control token.
+// Renders a model's chat template, a Jinja program that came with the file: sandboxed, bounded, and
+// remembering which bytes came from the user, so that a user cannot forge a control token.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,11 +20,14 @@ class ChatTemplate {
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;
 
-  /// Renders with variables (an object: messages, tools, add_generation_prompt, bos_token, …). Every string inside
-  /// `user_variables` (messages, tools, documents…) is marked as the user's wherever it ends up; `trusted` is not.
-  /// Errors: invalid_argument when the template itself raises (its own words), unsupported, or a bound is passed
-  /// (steps, output, recursion).
-  std::vector<TextSpan> render(const nlohmann::json& user_variables, const nlohmann::json& trusted) const;
+  /// Renders with variables (an object: messages, tools, add_generation_prompt, bos_token, …). Every string
+  /// inside `user_variables` (messages, tools, documents…) is marked as the user's wherever it ends up;
+  /// `trusted` is not, and wins where both name a variable. (Exception: a "role" that is one of the words
+  /// templates know, such as "user", because some templates build a control token around it.) Ordered JSON:
+  /// templates print tools key by key. Errors: invalid_argument when the template itself raises (its own
+  /// words), unsupported, or a bound is passed (steps, output, recursion).
+  std::vector<TextSpan> render(const nlohmann::ordered_json& user_variables,
+                               const nlohmann::ordered_json& trusted) const;
 
   const std::string& source() const { return source_; }
 
