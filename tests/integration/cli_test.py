@@ -444,7 +444,12 @@ class Run(Case):
         self.fail_with("usage", "chat", TINY, "--chat-template", "plain", stdin="/frobnicate\n")
 
     def test_ctrl_c_keeps_the_text_so_far(self):
-        process = subprocess.Popen([PROGRAM, "run", TINY, "Hi", "-n", "100000000", "--ignore-eos", "--context", "100000"],
+        with open(TINY, "rb") as file:
+            content = file.read()
+        key = b"llama.context_length" + struct.pack("<I", 4)
+        at = content.index(key) + len(key)
+        endless = self.write("endless.gguf", content[:at] + struct.pack("<I", 1 << 20) + content[at + 4:])
+        process = subprocess.Popen([PROGRAM, "run", endless, "Hi", "-n", "1000000", "--ignore-eos"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         first = process.stdout.read(1)
         time.sleep(0.05)

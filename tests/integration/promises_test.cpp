@@ -1,0 +1,194 @@
+// What stays true bit for bit: listening, threads, chunks, batches and rollbacks change nothing.
+#include <cstring>
+
+#include "golden_support.h"
+
+namespace liuli::golden {
+namespace {
+
+constexpr ProductClassChoice kClasses[] = {ProductClassChoice::automatic, ProductClassChoice::prompt,
+                                           ProductClassChoice::decode, ProductClassChoice::f32};
+
+struct Case {
+  const char* name;
+  bool real;
+  const char* file;
+};
+
+std::string path_of(const Case& c) { return c.real ? real_model(c.file) : golden_path(c.file); }
+
+std::vector<int> some_tokens(int n, int vocab_size, unsigned seed) {
+  std::vector<int> ids;
+  for (int i = 0; i < n; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    ids.push_back(static_cast<int>((seed >> 8) % static_cast<unsigned>(vocab_size)));
+  }
+  return ids;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+bool same_bits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); i++)
+    if (!same_bits(a[i], b[i])) return false;
+  return true;
+}
+
+class Promise : public testing::TestWithParam<Case> {
+ protected:
+  int length() const { return GetParam().real ? 150 : 90; }
+  template <class F>
+  void in_every_class(F&& f) {
+    for (ProductClassChoice choice : kClasses) {
+      SCOPED_TRACE("class " + std::to_string(static_cast<int>(choice)));
+      Engine engine = load(path_of(GetParam()), choice);
+      f(engine, choice);
+    }
+  }
+};
+
+TEST_P(Promise, CaptureChangesNoBit) {
+  in_every_class([&](Engine& engine, ProductClassChoice) {
+    const auto ids = some_tokens(length(), engine.vocab_size(), 1);
+    const auto plain = all_logits(engine, ids);
+    const std::vector<std::string> everything = {"*"},
+                                   patterns = {"blocks.0.*", "blocks.*.attn.pattern", "ln_final.*", "logits"};
+    const auto traced = engine.trace(ids, GetParam().real ? patterns : everything);
+    const TracedTensor& logits = traced.back();
+    ASSERT_EQ(logits.name, "logits");
+    const size_t vocab = plain[0].size();
+    for (size_t i = 0; i < ids.size(); i++)
+      ASSERT_TRUE(same_bits(plain[i], std::span(logits.values).subspan(i * vocab, vocab)))
+          << "position " << i;
+  });
+}
+
+TEST_P(Promise, ThreadsAndChunksChangeNoBit) {
+  in_every_class([&](Engine& two, ProductClassChoice choice) {
+    const auto ids = some_tokens(length(), two.vocab_size(), 2);
+    const auto whole = all_logits(two, ids);
+    for (int chunk : {1, 7, 64})
+      EXPECT_TRUE(same_bits(whole, all_logits(two, ids, chunk))) << "chunk " << chunk;
+    Engine one = load(path_of(GetParam()), choice, false, 1);
+    EXPECT_TRUE(same_bits(whole, all_logits(one, ids))) << "one thread";
+    Engine three = load(path_of(GetParam()), choice, false, 3);
+    EXPECT_TRUE(same_bits(whole, all_logits(three, ids))) << "three threads";
+  });
+}
+
+TEST_P(Promise, ARowInABatchOfEightIsTheRowAlone) {
+  in_every_class([&](Engine& engine, ProductClassChoice) {
+    constexpr int kBatch = 8, kSteps = 3;
+    std::vector<Session> alone, together;
+    std::vector<Session*> pointers;
+    for (int b = 0; b < kBatch; b++) {
+      const auto prompt = some_tokens(3 + 11 * b, engine.vocab_size(), static_cast<unsigned>(b));
+      alone.emplace_back(engine).feed(prompt);
+      together.emplace_back(engine).feed(prompt);
+    }
+    for (Session& session : together) pointers.push_back(&session);
+    for (int step = 0; step < kSteps; step++) {
+      const auto next = some_tokens(kBatch, engine.vocab_size(), static_cast<unsigned>(100 + step));
+      std::vector<std::vector<float>> batch;
+      for (const auto row : Session::feed_together(pointers, next))
+        batch.emplace_back(row.begin(), row.end());
+      for (int b = 0; b < kBatch; b++) {
+        const auto row =
+            alone[static_cast<size_t>(b)].feed(std::span(next).subspan(static_cast<size_t>(b), 1), true);
+        ASSERT_TRUE(same_bits(row, batch[static_cast<size_t>(b)])) << "step " << step << ", sequence " << b;
+      }
+    }
+  });
+}
+
+TEST_P(Promise, ASecondTurnReusesTheCacheByTheRule) {
+  in_every_class([&](Engine& engine, ProductClassChoice) {
+    // First turn: prompt class; generated tokens: decode class. Second turn: the rest of its prompt, prompt
+    // class.
+    const auto first = some_tokens(40, engine.vocab_size(), 5),
+               more = some_tokens(20, engine.vocab_size(), 6);
+    GenerateSettings settings;
+    settings.max_tokens = 6;
+    settings.ignore_eos = true;
+    Session chat(engine);
+    const GenerateResult turn = chat.generate(first, settings);
+    std::vector<int> second = first;
+    for (const auto& token : turn.tokens) second.push_back(token.id);
+    second.insert(second.end(), more.begin(), more.end());
+    const GenerateResult next = chat.generate(second, settings);
+    EXPECT_EQ(next.reused_tokens, static_cast<int>(first.size()) + 5);  // the sixth token was never fed
+
+    Session by_hand(engine);
+    by_hand.feed(first);
+    for (int i = 0; i < 5; i++)
+      by_hand.feed(std::span(&second[first.size() + static_cast<size_t>(i)], 1), true);
+    const auto row = by_hand.feed(std::span(second).subspan(first.size() + 5));
+    const auto best = std::max_element(row.begin(), row.begin() + engine.vocab_size()) - row.begin();
+    EXPECT_EQ(next.tokens.front().id, static_cast<int>(best));
+
+    // Rolling back and reading the same tokens again gives the same bits.
+    const std::vector<float> before(row.begin(), row.end());
+    by_hand.truncate(static_cast<int>(first.size()) + 5);
+    EXPECT_TRUE(same_bits(before, by_hand.feed(std::span(second).subspan(first.size() + 5))));
+  });
+}
+
+TEST_P(Promise, PatternRowsSumToOneAndTheResidualStreamAddsUp) {
+  in_every_class([&](Engine& engine, ProductClassChoice) {
+    const auto ids = some_tokens(30, engine.vocab_size(), 9);
+    const bool has_next = engine.config().n_layers > 1;
+    const auto traced = engine.trace(ids, {"blocks.0.*", has_next ? "blocks.1.resid_pre" : "embed"});
+    auto value = [&](const std::string& name) -> const TracedTensor& {
+      for (const auto& t : traced)
+        if (t.name == name) return t;
+      throw Error(ErrorCode::not_found, name);
+    };
+    const auto& pattern = value("blocks.0.attn.pattern");
+    const auto keys = static_cast<size_t>(pattern.shape[2]);
+    for (size_t row = 0; row < pattern.values.size() / keys; row++) {
+      double sum = 0;
+      for (size_t k = 0; k < keys; k++) {
+        sum += static_cast<double>(pattern.values[row * keys + k]);
+        if (k > row % keys) {
+          ASSERT_EQ(pattern.values[row * keys + k], 0.0f) << "a key after the query";
+        }
+      }
+      ASSERT_NEAR(sum, 1, 1e-5);
+    }
+    auto adds_up = [&](const char* a, const char* b, const char* c) {
+      const auto &x = value(a), &y = value(b), &z = value(c);
+      for (size_t i = 0; i < x.values.size(); i++)
+        ASSERT_EQ(x.values[i] + y.values[i], z.values[i]) << c << " " << i;
+    };
+    adds_up("blocks.0.resid_pre", "blocks.0.attn_out", "blocks.0.resid_mid");
+    adds_up("blocks.0.resid_mid", "blocks.0.mlp_out", "blocks.0.resid_post");
+    if (has_next) {
+      EXPECT_TRUE(same_bits(value("blocks.0.resid_post").values, value("blocks.1.resid_pre").values));
+    }
+    const auto& normal = value("blocks.0.ln1.normalized");
+    const auto width = static_cast<size_t>(normal.shape[1]);
+    for (size_t i = 0; i < ids.size(); i++) {
+      double square = 0;
+      for (size_t j = 0; j < width; j++)
+        square += std::pow(static_cast<double>(normal.values[i * width + j]), 2);
+      EXPECT_NEAR(square / static_cast<double>(width), 1, 0.02);  // eps keeps it slightly below 1
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Promise,
+    testing::Values(Case{"tiny_llama_q4_0", false, "tiny/llama/gguf/llama.Q4_0.gguf"},
+                    Case{"tiny_llama_f32", false, "tiny/llama/gguf/llama.F32.gguf"},
+                    Case{"tiny_llama_f16", false, "tiny/llama/gguf/llama.F16.gguf"},
+                    Case{"tiny_llama_mix", false, "tiny/llama_k256/gguf/llama_k256.MIX.gguf"},
+                    Case{"tiny_llama_iq2_xs", false, "tiny/llama_k256/gguf/llama_k256.IQ2_XS.gguf"},
+                    Case{"tiny_qwen2", false, "tiny/qwen2_q/gguf/qwen2_q.MIX.gguf"},
+                    Case{"tiny_gemma3", false, "tiny/gemma3/gguf/gemma3.Q8_0.gguf"},
+                    Case{"smollm2", true, "smollm2"}),
+    [](const auto& i) { return std::string(i.param.name); });
+
+}  // namespace
+}  // namespace liuli::golden
