@@ -1,1 +1,135 @@
+#include "ops/linear.h"
+
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace liuli {
+namespace {
+
+// F32 weights of awkward sizes: every class, one and several rows, with and without bias, one and two jobs.
+struct Problem {
+  int64_t d_in, d_out, n;
+  std::vector<float> w, x, bias;
+
+  Problem(int64_t in, int64_t out, int64_t rows) : d_in(in), d_out(out), n(rows) {
+    unsigned seed = static_cast<unsigned>(in * 7 + out);
+    auto next = [&] {
+      seed = seed * 1664525u + 1013904223u;
+      return static_cast<float>(static_cast<int>(seed >> 8) % 2001 - 1000) / 1000.0f;
+    };
+    for (int64_t i = 0; i < in * out; i++) w.push_back(next());
+    for (int64_t i = 0; i < in * rows; i++) x.push_back(next());
+    for (int64_t i = 0; i < out; i++) bias.push_back(next());
+  }
+  double exact(int64_t row, int64_t o) const {
+    double sum = static_cast<double>(bias[static_cast<size_t>(o)]);
+    for (int64_t k = 0; k < d_in; k++)
+      sum += static_cast<double>(w[static_cast<size_t>(o * d_in + k)]) *
+             static_cast<double>(x[static_cast<size_t>(row * d_in + k)]);
+    return sum;
+  }
+};
+
+struct Harness {
+  ThreadPool pool;
+  Arena arena;
+  OpContext c;
+  Harness(int threads, ProductClass product_class)
+      : pool(threads),
+        c{kernels::best_kernels(),
+          kernels::best_kernels().rows,
+          kernels::best_kernels().attention,
+          pool,
+          arena,
+          product_class} {}
+
+  Rows rows(const Problem& p, int64_t first, int64_t count) {
+    Rows x = make_rows(arena, count, p.d_in);
+    for (int64_t i = 0; i < count; i++)
+      std::memcpy(x.row(i), p.x.data() + (first + i) * p.d_in, static_cast<size_t>(p.d_in) * sizeof(float));
+    return x;
+  }
+  Rows multiply(const Problem& p, int64_t first, int64_t count) {
+    Matrix w("w", DType::f32, p.d_out, p.d_in, reinterpret_cast<const uint8_t*>(p.w.data()));
+    if (c.product_class != ProductClass::exact) w.build_panels(pool);
+    Rows y = make_rows(arena, count, p.d_out), twin = make_rows(arena, count, p.d_out);
+    linear_forward(c, rows(p, first, count), {LinearJob{&w, p.bias.data(), y}, LinearJob{&w, nullptr, twin}});
+    for (int64_t i = 0; i < count; i++)
+      for (int64_t o = 0; o < p.d_out; o++)
+        EXPECT_EQ(twin.row(i)[o] + p.bias[static_cast<size_t>(o)], y.row(i)[o]);
+    return y;
+  }
+};
+
+double nmse(const Problem& p, Rows y) {
+  double error = 0, power = 0;
+  for (int64_t i = 0; i < p.n; i++)
+    for (int64_t o = 0; o < p.d_out; o++) {
+      const double e = p.exact(i, o);
+      error += std::pow(static_cast<double>(y.row(i)[o]) - e, 2);
+      power += e * e;
+    }
+  return error / power;
+}
+
+TEST(Linear, EveryClassIsAsCloseAsPromised) {
+  for (const auto& [d_in, d_out, n] : {std::tuple{18, 5, 1}, {64, 16, 3}, {133, 47, 17}, {576, 100, 40}}) {
+    const Problem p(d_in, d_out, n);
+    for (auto [product_class, bound] :
+         {std::pair{ProductClass::prompt, 1e-5}, {ProductClass::decode, 1e-9}, {ProductClass::f32, 1e-11}}) {
+      Harness run(2, product_class);
+      EXPECT_LE(nmse(p, run.multiply(p, 0, n)), bound)
+          << d_in << "x" << d_out << " " << to_string(product_class);
+    }
+  }
+}
+
+TEST(Linear, ExactSumsInDouble) {
+  const Problem p(133, 47, 17);
+  Harness run(2, ProductClass::exact);
+  Matrix w("w", DType::f32, p.d_out, p.d_in, reinterpret_cast<const uint8_t*>(p.w.data()));
+  Rows y = make_rows(run.arena, p.n, p.d_out);
+  linear_forward(run.c, run.rows(p, 0, p.n), {LinearJob{&w, p.bias.data(), y}});
+  for (int64_t i = 0; i < p.n; i++)
+    for (int64_t o = 0; o < p.d_out; o++)
+      EXPECT_EQ(y.row(i)[o], static_cast<float>(p.exact(i, o))) << i << " " << o;
+}
+
+TEST(Linear, ARowDependsOnNothingButItself) {
+  const Problem p(200, 75, 70);
+  for (auto product_class : {ProductClass::prompt, ProductClass::decode, ProductClass::f32}) {
+    Harness two(2, product_class), three(3, product_class);
+    const Rows all = two.multiply(p, 0, p.n);
+    for (int64_t first : {int64_t{0}, int64_t{1}, int64_t{33}, int64_t{69}}) {
+      const Rows one = three.multiply(p, first, 1);
+      EXPECT_EQ(std::memcmp(one.data, all.row(first), static_cast<size_t>(p.d_out) * sizeof(float)), 0)
+          << to_string(product_class) << " row " << first;
+    }
+  }
+}
+
+TEST(Matrix, RowOrderPutsInterleavedHeadsBack) {
+  // Head of 8: the file lists the published rows 0, 4, 1, 5, 2, 6, 3, 7.
+  const RowOrder order{1, 8};
+  const int64_t published[] = {0, 4, 1, 5, 2, 6, 3, 7};
+  for (int64_t file_row = 0; file_row < 8; file_row++)
+    EXPECT_EQ(order.file_row(published[file_row]), file_row);
+}
+
+TEST(Matrix, PanelsGiveBackTheStoredRow) {
+  const Problem p(96, 37, 1);
+  Matrix w("w", DType::f32, p.d_out, p.d_in, reinterpret_cast<const uint8_t*>(p.w.data()));
+  ThreadPool pool(2);
+  w.build_panels(pool);
+  std::vector<float> row(96);
+  std::vector<uint8_t> scratch;
+  for (int64_t o = 0; o < p.d_out; o++) {
+    w.decode_row(o, row.data(), scratch);
+    EXPECT_EQ(std::memcmp(row.data(), p.w.data() + o * 96, 96 * sizeof(float)), 0);
+  }
+}
+
+}  // namespace
+}  // namespace liuli
