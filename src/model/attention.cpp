@@ -46,6 +46,10 @@ Projections project(const Attention& a, int layer, Rows h, Step& s) {
 }
 
 void append_to_caches(const Attention& a, int layer, const Projections& p, Step& s) {
+  if (const float* offset = rounding_offset(a, s))
+    for_each_row(s.ops, p.k.n, [&](int64_t i) {
+      for (int64_t j = 0; j < p.k.width; j++) p.k.row(i)[j] -= offset[j];
+    });
   for (const SequenceRows& sequence : s.sequences)
     for_each_row(
         s.ops, sequence.n_rows * a.n_kv_heads,

@@ -55,6 +55,21 @@ void fill_hidden(const Attention& a, int layer, Rows q, const SequenceRows& sequ
     }
 }
 
+// Scores of the keys without their offset lack q·offset, which softmax does not need but a reader expects.
+void restore_offset(const Attention& a, Rows q, const SequenceRows& sequence, const float* offset,
+                    const Scores& out) {
+  const int64_t group = a.n_heads / a.n_kv_heads;
+  for (int64_t head = 0; head < a.n_heads; head++)
+    for (int64_t i = 0; i < out.n_rows; i++) {
+      const float* query = q.row(sequence.first_row + i) + head * a.head_dim;
+      double dot = 0;
+      for (int64_t d = 0; d < a.head_dim; d++)
+        dot += double{query[d]} * double{offset[head / group * a.head_dim + d]};
+      const auto missing = static_cast<float>(dot * double{a.scale});
+      for (int64_t key = 0; key < out.n_keys; key++) out.row(head, i)[key] += missing;
+    }
+}
+
 void show(Point point, const Attention& a, int layer, const SequenceRows& sequence, const Scores& values,
           Step& s) {
   if (!s.listening(point, layer)) return;
@@ -68,38 +83,57 @@ void each_row(const Attention& a, const Scores& values, F&& f) {
     for (int64_t i = 0; i < values.n_rows; i++) f(head, i);
 }
 
-void show_all(const Attention& a, int layer, const SequenceRows& sequence, const Scores& values, Step& s) {
-  const int64_t size = a.n_heads * values.n_rows * values.n_keys;
-  Scores work = values;
-  work.scores = s.ops.scratch.floats(size);
-  auto visible = [&](int64_t i) {
-    return visible_keys(a, sequence.first_position + static_cast<int>(i), static_cast<int>(values.n_keys));
-  };
-  if (s.listening(Point::attn_scores_raw, layer)) {
-    for (int64_t i = 0; i < size; i++) {
-      const float score = values.scores[i];
-      work.scores[i] = (a.soft_cap > 0 ? a.soft_cap * std::atanh(score / a.soft_cap) : score) / a.scale;
-    }
-    show(Point::attn_scores_raw, a, layer, sequence, work, s);
-  }
-  show(Point::attn_scores, a, layer, sequence, values, s);
+Visible visible_keys(const Attention& a, const SequenceRows& sequence, int64_t i, const Scores& values) {
+  return visible_keys(a, sequence.first_position + static_cast<int>(i), static_cast<int>(values.n_keys));
+}
+
+Scores copy_of(const Scores& values, const Attention& a, Step& s) {
+  Scores copy = values;
+  copy.scores = s.ops.scratch.floats(a.n_heads * values.n_rows * values.n_keys);
+  return copy;
+}
+
+void show_pattern(const Attention& a, int layer, const SequenceRows& sequence, const Scores& values,
+                  Step& s) {
+  if (!s.listening(Point::attn_pattern, layer)) return;
+  Scores pattern = copy_of(values, a, s);
   each_row(a, values, [&](int64_t head, int64_t i) {
+    const Visible seen = visible_keys(a, sequence, i, values);
+    const int64_t at = head * values.n_rows + i;
+    std::fill_n(pattern.row(head, i), values.n_keys, 0.0f);
+    s.ops.attention.pattern(values.row(head, i) + seen.begin, values.max[at], values.sum[at],
+                            seen.end - seen.begin, pattern.row(head, i) + seen.begin);
+  });
+  show(Point::attn_pattern, a, layer, sequence, pattern, s);
+}
+
+void show_scores(const Attention& a, int layer, const SequenceRows& sequence, const Scores& values, Step& s) {
+  show(Point::attn_scores, a, layer, sequence, values, s);
+  Scores work = copy_of(values, a, s);
+  each_row(a, values, [&](int64_t head, int64_t i) {
+    for (int64_t key = 0; key < values.n_keys; key++) {
+      const float score = values.row(head, i)[key];
+      work.row(head, i)[key] =
+          (a.soft_cap > 0 ? a.soft_cap * std::atanh(score / a.soft_cap) : score) / a.scale;
+    }
+  });
+  show(Point::attn_scores_raw, a, layer, sequence, work, s);
+  each_row(a, values, [&](int64_t head, int64_t i) {
+    const Visible seen = visible_keys(a, sequence, i, values);
     std::fill_n(work.row(head, i), values.n_keys, -std::numeric_limits<float>::infinity());
-    std::copy(values.row(head, i) + visible(i).begin, values.row(head, i) + visible(i).end,
-              work.row(head, i) + visible(i).begin);
+    std::copy(values.row(head, i) + seen.begin, values.row(head, i) + seen.end,
+              work.row(head, i) + seen.begin);
   });
   show(Point::attn_attn_scores, a, layer, sequence, work, s);
-  each_row(a, values, [&](int64_t head, int64_t i) {
-    const Visible seen = visible(i);
-    const int64_t at = head * values.n_rows + i;
-    std::fill_n(work.row(head, i), values.n_keys, 0.0f);
-    s.ops.attention.pattern(values.row(head, i) + seen.begin, values.max[at], values.sum[at],
-                            seen.end - seen.begin, work.row(head, i) + seen.begin);
-  });
-  show(Point::attn_pattern, a, layer, sequence, work, s);
 }
 
 }  // namespace
+
+const float* rounding_offset(const Attention& a, const Step& s) {
+  const bool bf16 =
+      s.ops.product_class == ProductClass::prompt || s.ops.product_class == ProductClass::decode;
+  return bf16 ? a.key_offset : nullptr;
+}
 
 bool watches_scores(int layer, const Step& s) {
   return std::any_of(std::begin(kScorePoints), std::end(kScorePoints),
@@ -127,8 +161,10 @@ void attend_and_show_scores(const Attention& a, int layer, Rows q, Rows z, Step&
       kernel.attend(args, scratch + scratch_bytes * thread);
     }
   });
+  show_pattern(a, layer, sequence, values, s);
   fill_hidden(a, layer, q, sequence, values);
-  show_all(a, layer, sequence, values, s);
+  if (const float* offset = rounding_offset(a, s)) restore_offset(a, q, sequence, offset, values);
+  show_scores(a, layer, sequence, values, s);
 }
 
 }  // namespace liuli

@@ -10,6 +10,10 @@ namespace liuli {
 kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const SequenceRows& sequence,
                                            int64_t kv_head, Rows q, Rows z);
 
+/// What this step takes off its keys before they are stored: the offset in the classes with a bf16 cache,
+/// else null.
+const float* rounding_offset(const Attention& a, const Step& s);
+
 /// Whether the listener wants scores or the pattern of this layer.
 bool watches_scores(int layer, const Step& s);
 

@@ -31,6 +31,9 @@ struct Attention {
   int sliding_window = 0;
   float scale = 0, soft_cap = 0;
   bool causal = true;
+  /// [n_kv_heads · head_dim] or null: taken off every key before it is rounded to bf16. Softmax does not
+  /// notice (q·c is the same for all keys of a query), the rounding does: see key_offset() in load.cpp.
+  const float* key_offset = nullptr;
 };
 
 struct FeedForward {
