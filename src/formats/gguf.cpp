@@ -193,6 +193,11 @@ class GgufSource final : public WeightSource {
                                      [&](uint32_t i, std::string_view n) { return tensors_[i].name < n; });
     return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
   }
+  void give_back(const TensorInfo& tensor) const override {
+    for (const GgufFile& part : parts_)
+      if (tensor.data >= part.bytes.data && tensor.data < part.bytes.data + part.bytes.size)
+        drop_resident_pages(part.bytes, tensor.data, static_cast<size_t>(tensor.bytes));
+  }
   int64_t file_bytes() const override {
     int64_t bytes = 0;
     for (const GgufFile& part : parts_) bytes += static_cast<int64_t>(part.bytes.size);

@@ -59,7 +59,16 @@ FileBytes map_file(const std::string& path) {
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value(), 0);
   if (address == MAP_FAILED) fail_with_errno(path, "map");
   std::shared_ptr<const void> owner(address, [size](void* mapping) { ::munmap(mapping, size); });
-  return {static_cast<const uint8_t*>(address), size, std::move(owner)};
+  return {static_cast<const uint8_t*>(address), size, std::move(owner), true};
+}
+
+void drop_resident_pages(const FileBytes& file, const uint8_t* data, size_t size) {
+  if (!file.mapped) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(data) + size) / page * page;
+  // The mapping is private and never written, so dropped pages are read from the file again when touched.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace liuli

@@ -12,6 +12,7 @@ struct FileBytes {
   const uint8_t* data = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
+  bool mapped = false;  ///< pages of a file: they can be dropped and come back by themselves
 };
 
 /// Maps a whole regular file. The size is taken from the open descriptor, so checks and bytes are of the same
@@ -20,5 +21,9 @@ struct FileBytes {
 /// Errors: not_found; invalid_argument for a directory or a device; corrupt_file for an empty file; io_error
 /// (permission).
 FileBytes map_file(const std::string& path);
+
+/// Takes the whole pages inside [data, data + size) out of this process's resident memory; nothing for
+/// buffers.
+void drop_resident_pages(const FileBytes& file, const uint8_t* data, size_t size);
 
 }  // namespace liuli

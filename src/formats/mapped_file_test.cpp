@@ -1,7 +1,9 @@
 #include "formats/mapped_file.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/stat.h>
+#include <vector>
 
 #include "formats/temporary_folder.h"
 #include "liuli/error.h"
@@ -26,6 +28,17 @@ TEST(MappedFile, GivesTheBytesAndOutlivesTheFilesName) {
   const FileBytes bytes = map_file(path);
   std::filesystem::remove(path);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data), bytes.size), "hello");
+}
+
+TEST(MappedFile, DroppedPagesComeBackAndBuffersAreLeftAlone) {
+  const TemporaryFolder folder("map");
+  const std::string text(100000, 'q');
+  const FileBytes mapped = map_file(folder.write("a", text));
+  drop_resident_pages(mapped, mapped.data, mapped.size);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(mapped.data), mapped.size), text);
+  std::vector<uint8_t> buffer(100000, 7);
+  drop_resident_pages(FileBytes{buffer.data(), buffer.size(), nullptr}, buffer.data(), buffer.size());
+  EXPECT_EQ(buffer[50000], 7);
 }
 
 TEST(MappedFile, RefusesWhatIsNoFileWithBytes) {

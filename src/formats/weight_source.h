@@ -30,8 +30,9 @@ struct TensorInfo {
 /// "[576, 1536]"
 std::string shape_text(const std::vector<int64_t>& shape);
 
-/// Typed keys of a file. A getter returns nothing when the key is absent, and throws Error corrupt_file (naming key, wanted
-/// and stored type, or the value out of range) when it holds something else. Integers of any width are accepted.
+/// Typed keys of a file. A getter returns nothing when the key is absent, and throws Error corrupt_file
+/// (naming key, wanted and stored type, or the value out of range) when it holds something else. Integers of
+/// any width are accepted.
 class Metadata {
  public:
   virtual ~Metadata() = default;
@@ -46,7 +47,8 @@ class Metadata {
   virtual std::optional<std::vector<bool>> booleans(std::string_view key) const = 0;
   virtual std::optional<std::vector<std::string>> texts(std::string_view key) const = 0;
   virtual bool is_array(std::string_view key) const = 0;
-  /// For `inspect`: the stored type ("u32", "string[49152]") and the value as JSON text, arrays cut after `limit` items.
+  /// For `inspect`: the stored type ("u32", "string[49152]") and the value as JSON text, arrays cut after
+  /// `limit` items.
   virtual std::string type_name(std::string_view key) const = 0;
   virtual std::string json(std::string_view key, size_t limit) const = 0;
 };
@@ -60,6 +62,9 @@ class WeightSource {
   virtual const Metadata& metadata() const = 0;
   virtual const std::vector<TensorInfo>& tensors() const = 0;  ///< in file order
   virtual const TensorInfo* find(std::string_view name) const = 0;
+  /// A hint: the tensor was copied and will not be read soon. A mapped file stops counting in this process's
+  /// memory; reading it again still works.
+  virtual void give_back(const TensorInfo& tensor) const = 0;
   virtual int64_t file_bytes() const = 0;  ///< all parts together
 };
 

@@ -160,11 +160,12 @@ Block bind_block(const Binder& binder, Model& model, int layer) {
   return b;
 }
 
-void build_panels(Model& model, ThreadPool& pool, const LoadOptions& options) {
+void build_panels(Model& model, const WeightSource& source, ThreadPool& pool, const LoadOptions& options) {
   int64_t total = 0, done = 0;
   model.for_each_matrix([&](const Matrix& m) { total += m.bytes(); });
   model.for_each_matrix([&](Matrix& m) {
     m.build_panels(pool);
+    if (const TensorInfo* tensor = source.find(m.name())) source.give_back(*tensor);
     done += m.bytes();
     if (options.progress) options.progress(done, total);
   });
@@ -186,7 +187,7 @@ Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const L
     model.blocks.push_back(bind_block(binder, model, layer));
   for (const RopeConfig& rope : model.config.ropes) model.rope_frequencies.push_back(rope_frequencies(rope));
   if (options.form == WeightForm::panels)
-    build_panels(model, pool, options);
+    build_panels(model, *source, pool, options);
   else
     model.source = std::move(source);
   return model;

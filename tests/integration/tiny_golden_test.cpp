@@ -104,6 +104,23 @@ TEST_P(TinyModel, MatchesTheReferenceInEveryStoredNumber) {
 INSTANTIATE_TEST_SUITE_P(Families, TinyModel, testing::Values("llama", "llama3_rope", "qwen2", "gemma3"),
                          [](const auto& i) { return std::string(i.param); });
 
+// The fast classes round, but what they show is the same value: scores with the bias that was taken off the
+// stored keys, patterns that sum to one.
+TEST(FastClasses, ShowScoresAndPatternsNearTheReference) {
+  for (const std::string name : {"llama", "qwen2", "gemma3"})
+    for (auto product_class : {ProductClassChoice::prompt, ProductClassChoice::decode}) {
+      SCOPED_TRACE(name + " class " + std::to_string(static_cast<int>(product_class)));
+      const SafetensorsFile golden(golden_path("tiny/" + name + "/golden.safetensors"));
+      Engine engine = load(golden_path("tiny/" + name + "/gguf/" + name + ".F32.gguf"), product_class);
+      const auto traced =
+          engine.trace(token_ids(golden, "p0.input_ids"), {"blocks.0.attn.scores", "blocks.0.attn.pattern"});
+      for (const TracedTensor& t : traced) {
+        const double tolerance = t.name.find("pattern") != std::string::npos ? 0.01 : 0.06;
+        EXPECT_LE(largest_difference(t.values, golden.doubles("p0." + t.name)), tolerance) << t.name;
+      }
+    }
+}
+
 // Every quantised twin has its own reference, computed from the decoded weights.
 TEST(QuantisedTwins, MatchTheReferenceOfTheirDecodedWeights) {
   int files = 0;
