@@ -85,6 +85,21 @@ void attention(benchmark::State& state, Isa isa, Problem p) {
       benchmark::Counter(1e-9 * cache.per_head * kernels.page_bytes(p.head_dim, p.head_dim), rate);
 }
 
+// The limit of decoding: the same number of bytes, only read.
+void stream_read(benchmark::State& state) {
+  std::vector<uint64_t> memory(kDecodeCacheBytes / sizeof(uint64_t), 1);
+  for (auto _ : state) {
+    uint64_t sum[8] = {};
+    for (size_t i = 0; i < memory.size(); i += 8) {
+      for (int j = 0; j < 8; j++) sum[j] += memory[i + j];
+    }
+    benchmark::DoNotOptimize(sum);
+  }
+  const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+  state.counters["GB/s"] = benchmark::Counter(1e-9 * kDecodeCacheBytes, rate);
+}
+BENCHMARK(stream_read);
+
 const Problem kProblems[] = {
     {64, 4, 512, 512, 0},  {64, 4, 2048, 512, 0},  {64, 4, 8192, 512, 0},  {64, 4, 8192, 512, 1024},
     {128, 4, 512, 512, 0}, {128, 4, 2048, 512, 0}, {128, 4, 8192, 512, 0}, {256, 4, 2048, 512, 0},

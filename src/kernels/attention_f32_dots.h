@@ -27,14 +27,18 @@ struct F32Dots {
     Lanes::store(p + 16, Lanes::round_to_bf16(odd));
   }
 
-  /// acc[r][t] += Σ over `lines` of the pair a[r][2 i], a[r][2 i + 1] times line i of tile t.
-  template <int R, int T>
+  /// acc[r][t] += Σ over `lines` of the pair a[r][2 i], a[r][2 i + 1] times line i of tile t; `ahead` is
+  /// fetched alongside.
+  template <bool kFetch, int R, int T>
   static inline __attribute__((always_inline)) void accumulate(V (&acc)[R][T], const float* a, ptrdiff_t lda,
                                                                const uint16_t* tiles, ptrdiff_t tile,
-                                                               int lines) {
+                                                               int lines, const uint16_t* ahead) {
     for (int i = 0; i < lines; i++) {
       V even[T], odd[T];
-      for (int t = 0; t < T; t++) Lanes::widen(tiles + t * tile + i * 32, even[t], odd[t]);
+      for (int t = 0; t < T; t++) {
+        Lanes::widen(tiles + t * tile + i * 32, even[t], odd[t]);
+        if constexpr (kFetch) __builtin_prefetch(ahead + t * tile + i * 32, 0, 2);
+      }
       for (int r = 0; r < R; r++) {
         const V first = Lanes::set1(a[r * lda + 2 * i]), second = Lanes::set1(a[r * lda + 2 * i + 1]);
         for (int t = 0; t < T; t++)
@@ -43,7 +47,7 @@ struct F32Dots {
     }
   }
 
-  template <int R>
+  template <bool kFetch, int R>
   static void score_rows(const View& g) {
     const ptrdiff_t tile = g.key_dim * 16;
     for (int page = g.page_begin; page < g.page_end; page++) {
@@ -53,7 +57,8 @@ struct F32Dots {
         for (auto& row : acc) {
           for (V& v : row) v = Lanes::set1(0.0f);
         }
-        accumulate<R, kTiles>(acc, g.q, g.key_dim, keys + t * tile, tile, (g.head_dim + 1) / 2);
+        accumulate<kFetch, R, kTiles>(acc, g.q, g.key_dim, keys + t * tile, tile, (g.head_dim + 1) / 2,
+                                      g.after_keys(page) + t * tile);
         float* s = g.scores + page * kPagePositions + t * 16;
         for (int r = 0; r < R; r++) {
           for (int j = 0; j < kTiles; j++) Lanes::store(s + r * kBlock + j * 16, acc[r][j]);
@@ -62,7 +67,7 @@ struct F32Dots {
     }
   }
 
-  template <int R, int T>
+  template <bool kFetch, int R, int T>
   static void value_tiles(const View& g, int d) {
     V acc[R][T];
     float* z = g.z + d * 16;
@@ -72,36 +77,32 @@ struct F32Dots {
     for (int page = g.page_begin; page < g.page_end; page++) {
       const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
       const uint16_t* values = keys + kPagePositions * g.key_dim + d * 1024;
-      accumulate<R, T>(acc, g.p + page * kPagePositions, kBlock, values, 1024, kPagePositions / 2);
+      accumulate<kFetch, R, T>(acc, g.p + page * kPagePositions, kBlock, values, 1024, kPagePositions / 2,
+                               g.after_values(page) + d * 1024);
     }
     for (int r = 0; r < R; r++) {
       for (int j = 0; j < T; j++) Lanes::store(z + r * g.value_dim + j * 16, acc[r][j]);
     }
   }
 
-  template <int R>
-  static void value_rows(const View& g) {
-    int d = 0;
-    for (; d + kTiles <= g.value_dim / 16; d += kTiles) value_tiles<R, kTiles>(g, d);
-    for (; d < g.value_dim / 16; d++) value_tiles<R, 1>(g, d);
-  }
-
-  template <int R>
+  template <bool kFetch, int R>
   static void scores_of(const View& g) {
     if constexpr (R > 1) {
-      if (g.units < R) return scores_of<R - 1>(g);
+      if (g.units < R) return scores_of<kFetch, R - 1>(g);
     }
-    score_rows<R>(g);
+    score_rows<kFetch, R>(g);
   }
-  template <int R>
+  template <bool kFetch, int R>
   static void values_of(const View& g) {
     if constexpr (R > 1) {
-      if (g.units < R) return values_of<R - 1>(g);
+      if (g.units < R) return values_of<kFetch, R - 1>(g);
     }
-    value_rows<R>(g);
+    int d = 0;
+    for (; d + kTiles <= g.value_dim / 16; d += kTiles) value_tiles<kFetch, R, kTiles>(g, d);
+    for (; d < g.value_dim / 16; d++) value_tiles<kFetch, R, 1>(g, d);
   }
-  static void scores(const View& g) { scores_of<kRows>(g); }
-  static void values(const View& g) { values_of<kRows>(g); }
+  static void scores(const View& g) { g.fetch ? scores_of<true, kRows>(g) : scores_of<false, kRows>(g); }
+  static void values(const View& g) { g.fetch ? values_of<true, kRows>(g) : values_of<false, kRows>(g); }
 };
 
 }  // namespace

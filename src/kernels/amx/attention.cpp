@@ -29,6 +29,11 @@ struct TileDots {
     store_weights_bf16(p, first, second);
   }
 
+  /// Asks for `lines` lines from `ahead` on.
+  static void fetch(const uint16_t* ahead, int lines) {
+    for (int i = 0; i < lines; i++) _mm_prefetch(ahead + 32 * i, _MM_HINT_T1);
+  }
+
   /// Sums of 1 or 2 tiles of units with two tiles of keys: Σ over head_dim.
   template <bool kTwo>
   static void score_tiles(const View& g, const uint16_t* keys, float* s) {
@@ -63,6 +68,7 @@ struct TileDots {
       for (int tile = 0; tile < 4; tile += 2) {
         const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]) + tile * 16 * g.key_dim;
         float* s = g.scores + page * kPagePositions + tile * 16;
+        if (g.fetch) fetch(g.after_keys(page) + tile * 16 * g.key_dim, g.key_dim);
         g.units > kTileRows ? score_tiles<true>(g, keys, s) : score_tiles<false>(g, keys, s);
       }
     }
@@ -81,6 +87,7 @@ struct TileDots {
     for (int t = 2 * g.page_begin; t < 2 * g.page_end; t++) {  // 32 keys
       const auto* page = reinterpret_cast<const uint16_t*>(g.pages[t / 2]) + kPagePositions * g.key_dim;
       const uint16_t* values = page + (2 * d + t % 2) * kTileValues;
+      if (g.fetch) fetch(g.after_values(t / 2) + (2 * d + t % 2) * kTileValues, 16);
       tile_load<0>(g.p + 32 * t, kStride);
       tile_load<2>(values, 64);
       tile_dot_bf16<4, 0, 2>();

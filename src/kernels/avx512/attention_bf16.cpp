@@ -22,14 +22,18 @@ struct Bf16Dots {
   }
   static void store_weights(uint16_t* p, __m512 even, __m512 odd) { store_weights_bf16(p, even, odd); }
 
-  /// acc[r][t] += Σ over `lines` of the pair i of a[r] times line i of tile t.
-  template <int R, int T>
+  /// acc[r][t] += Σ over `lines` of the pair i of a[r] times line i of tile t; `ahead` is fetched alongside.
+  template <bool kFetch, int R, int T>
   static inline __attribute__((always_inline)) void accumulate(__m512 (&acc)[R][T], const uint16_t* a,
                                                                ptrdiff_t lda, const uint16_t* tiles,
-                                                               ptrdiff_t tile, int lines) {
+                                                               ptrdiff_t tile, int lines,
+                                                               const uint16_t* ahead) {
     for (int i = 0; i < lines; i++) {
       __m512bh line[T];
-      for (int t = 0; t < T; t++) line[t] = (__m512bh)_mm512_loadu_si512(tiles + t * tile + i * 32);
+      for (int t = 0; t < T; t++) {
+        line[t] = (__m512bh)_mm512_loadu_si512(tiles + t * tile + i * 32);
+        if constexpr (kFetch) _mm_prefetch(ahead + t * tile + i * 32, _MM_HINT_T1);
+      }
       for (int r = 0; r < R; r++) {
         int pair;
         __builtin_memcpy(&pair, a + r * lda + 2 * i, sizeof pair);
@@ -39,7 +43,7 @@ struct Bf16Dots {
     }
   }
 
-  template <int R>
+  template <bool kFetch, int R>
   static void score_rows(const View& g) {
     const ptrdiff_t tile = g.key_dim * 16;
     for (int page = g.page_begin; page < g.page_end; page++) {
@@ -49,7 +53,8 @@ struct Bf16Dots {
         for (auto& row : acc) {
           for (__m512& v : row) v = _mm512_setzero_ps();
         }
-        accumulate<R, kTiles>(acc, g.q, g.key_dim, keys + t * tile, tile, (g.head_dim + 1) / 2);
+        accumulate<kFetch, R, kTiles>(acc, g.q, g.key_dim, keys + t * tile, tile, (g.head_dim + 1) / 2,
+                                      g.after_keys(page) + t * tile);
         float* s = g.scores + page * kPagePositions + t * 16;
         for (int r = 0; r < R; r++) {
           for (int j = 0; j < kTiles; j++) _mm512_storeu_ps(s + r * kBlock + j * 16, acc[r][j]);
@@ -58,7 +63,7 @@ struct Bf16Dots {
     }
   }
 
-  template <int R, int T>
+  template <bool kFetch, int R, int T>
   static void value_tiles(const View& g, int d) {
     __m512 acc[R][T];
     float* z = g.z + d * 16;
@@ -68,31 +73,32 @@ struct Bf16Dots {
     for (int page = g.page_begin; page < g.page_end; page++) {
       const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
       const uint16_t* values = keys + kPagePositions * g.key_dim + d * 1024;
-      accumulate<R, T>(acc, g.p + page * kPagePositions, kBlock, values, 1024, kPagePositions / 2);
+      accumulate<kFetch, R, T>(acc, g.p + page * kPagePositions, kBlock, values, 1024, kPagePositions / 2,
+                               g.after_values(page) + d * 1024);
     }
     for (int r = 0; r < R; r++) {
       for (int j = 0; j < T; j++) _mm512_storeu_ps(z + r * g.value_dim + j * 16, acc[r][j]);
     }
   }
 
-  template <int R>
+  template <bool kFetch, int R>
   static void scores_of(const View& g) {
     if constexpr (R > 1) {
-      if (g.units < R) return scores_of<R - 1>(g);
+      if (g.units < R) return scores_of<kFetch, R - 1>(g);
     }
-    score_rows<R>(g);
+    score_rows<kFetch, R>(g);
   }
-  template <int R>
+  template <bool kFetch, int R>
   static void values_of(const View& g) {
     if constexpr (R > 1) {
-      if (g.units < R) return values_of<R - 1>(g);
+      if (g.units < R) return values_of<kFetch, R - 1>(g);
     }
     int d = 0;
-    for (; d + kTiles <= g.value_dim / 16; d += kTiles) value_tiles<R, kTiles>(g, d);
-    for (; d < g.value_dim / 16; d++) value_tiles<R, 1>(g, d);
+    for (; d + kTiles <= g.value_dim / 16; d += kTiles) value_tiles<kFetch, R, kTiles>(g, d);
+    for (; d < g.value_dim / 16; d++) value_tiles<kFetch, R, 1>(g, d);
   }
-  static void scores(const View& g) { scores_of<kGroup>(g); }
-  static void values(const View& g) { values_of<kGroup>(g); }
+  static void scores(const View& g) { g.fetch ? scores_of<true, kGroup>(g) : scores_of<false, kGroup>(g); }
+  static void values(const View& g) { g.fetch ? values_of<true, kGroup>(g) : values_of<false, kGroup>(g); }
 };
 
 }  // namespace
