@@ -88,6 +88,8 @@ class Engine {
   /// invalid_argument.
   std::vector<TracedTensor> trace(const std::vector<int>& ids, const std::vector<std::string>& points,
                                   const TraceSettings& settings = {});
+  /// Bytes such a trace would hold. Errors: not_found.
+  int64_t trace_bytes(int64_t n_tokens, const std::vector<std::string>& points) const;
   /// Which kernel and layout every weight uses, and the memory a context takes.
   ModelPlan plan(int context = 0) const;
 

@@ -119,7 +119,7 @@ void add_list(CLI::App& command, const char* name, std::vector<int>& values, con
   command.add_option(name, values, help)
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(check)
+      ->check(quiet(check))
       ->type_name("N[,N…]")
       ->capture_default_str();
 }
@@ -136,10 +136,10 @@ void add_bench_command(CLI::App& app, Program& program) {
            "tokens to generate; 0: none");
   add_list(*command, "-b,--batch", options->batches, CLI::Range(1, 256), "sequences generated together");
   command->add_option("-d,--depth,-D", options->depth, "tokens already in the cache")
-      ->check(CLI::NonNegativeNumber)
+      ->check(quiet(CLI::NonNegativeNumber))
       ->capture_default_str();
   command->add_option("-r,--repetitions", options->repetitions, "timed runs per line, after one untimed")
-      ->check(CLI::Range(1, 1000))
+      ->check(quiet(CLI::Range(1, 1000)))
       ->capture_default_str();
   add_load_options(*command, options->model);
   add_json_flag(*command, program);

@@ -44,11 +44,8 @@ class Chat {
         system_(options.system),
         engine_(load()),
         settings_(generate_settings(options.generation, engine_)) {
-    if (!engine_.has_chat_template()) {
-      throw Error(ErrorCode::unsupported, options.model.model +
-                                              ": the file has no chat template; choose one with "
-                                              "--chat-template chatml, llama3, gemma or plain");
-    }
+    // Throws with the reason and the remedy.
+    if (!engine_.has_chat_template()) engine_.render_chat(conversation(), nullptr);
     new_session();
   }
 

@@ -153,7 +153,7 @@ void add_norm(CLI::App& parent, Program& program) {
   command->add_option("--beta", options->beta, "shift per dimension; default 0")->group(kOwn);
   command->add_option("--eps", options->eps, "added under the root")->capture_default_str()->group(kOwn);
   command->add_option("--kind", options->kind, "layer, rms, or batch (the row is then one column)")
-      ->check(CLI::IsMember({"layer", "rms", "batch"}))
+      ->check(quiet(CLI::IsMember({"layer", "rms", "batch"})))
       ->capture_default_str()
       ->group(kOwn);
   add_run_place(*command, options->place);
@@ -161,7 +161,7 @@ void add_norm(CLI::App& parent, Program& program) {
   command
       ->add_option("--site", options->place.site,
                    "ln1 (before attention), ln2 (before feed-forward), ln_final")
-      ->check(CLI::IsMember({"ln1", "ln2", "ln_final"}))
+      ->check(quiet(CLI::IsMember({"ln1", "ln2", "ln_final"})))
       ->capture_default_str()
       ->group("From a model's run");
   command->footer(
@@ -181,7 +181,7 @@ void add_scores(CLI::App& parent, Program& program) {
   command->add_flag("--causal", options->causal, "the query stands at the last key's position")->group(kOwn);
   add_run_place(*command, options->place);
   command->add_option("--head", options->place.head, "attention head, from 0")
-      ->check(CLI::NonNegativeNumber)
+      ->check(quiet(CLI::NonNegativeNumber))
       ->capture_default_str()
       ->group("From a model's run");
   command->footer(
@@ -199,7 +199,7 @@ void add_residual(CLI::App& parent, Program& program) {
   add_run_place(*command, options->place);
   options->place.site = "attn";
   command->add_option("--site", options->place.site, "which branch is added: attn or mlp")
-      ->check(CLI::IsMember({"attn", "mlp"}))
+      ->check(quiet(CLI::IsMember({"attn", "mlp"})))
       ->capture_default_str()
       ->group("From a model's run");
   command->footer(

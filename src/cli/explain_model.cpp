@@ -1,4 +1,5 @@
 #include "cli/explain_model.h"
+#include "cli/program.h"
 
 #include <algorithm>
 
@@ -118,7 +119,7 @@ void add_run_place(CLI::App& command, RunPlace& place) {
       ->group(group);
   command.add_flag("--raw", place.tokens.raw, "the prompt without the chat template")->group(group);
   command.add_option("--layer", place.layer, "block, from 0")
-      ->check(CLI::NonNegativeNumber)
+      ->check(quiet(CLI::NonNegativeNumber))
       ->capture_default_str()
       ->group(group);
   command.add_option("--token", place.token, "position in the prompt; -1: the last")

@@ -1,4 +1,5 @@
 #include "cli/generation_options.h"
+#include "cli/program.h"
 
 #include <fmt/format.h>
 
@@ -10,28 +11,28 @@ namespace {
 void add_sampling_options(CLI::App& command, SamplingSettings& sampling) {
   const char* group = "Sampling";
   command.add_option("--temperature", sampling.temperature, "0: the likeliest token, always (greedy)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(quiet(CLI::NonNegativeNumber))
       ->capture_default_str()
       ->group(group);
   command.add_option("--top-k", sampling.top_k, "keep the K likeliest tokens; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(quiet(CLI::NonNegativeNumber))
       ->capture_default_str()
       ->group(group);
   command.add_option("--top-p", sampling.top_p, "keep the likeliest tokens that together reach P; 1: all")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(quiet(CLI::Range(0.0, 1.0)))
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--min-p", sampling.min_p,
                   "keep tokens at least P times as likely as the likeliest; 0: all")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(quiet(CLI::Range(0.0, 1.0)))
       ->capture_default_str()
       ->group(group);
   command.add_option("--seed", sampling.seed, "the same seed gives the same text")
       ->capture_default_str()
       ->group(group);
   command.add_option("--repeat-penalty", sampling.repetition_penalty, "weaken tokens seen before; 1: off")
-      ->check(CLI::PositiveNumber)
+      ->check(quiet(CLI::PositiveNumber))
       ->capture_default_str()
       ->group(group);
   command
@@ -44,7 +45,7 @@ void add_sampling_options(CLI::App& command, SamplingSettings& sampling) {
       ->group(group);
   command
       .add_option("--penalty-window", sampling.penalty_window, "last tokens the penalties look at; -1: all")
-      ->check(CLI::Range(-1, 1 << 30))
+      ->check(quiet(CLI::Range(-1, 1 << 30)))
       ->capture_default_str()
       ->group(group);
 }
@@ -52,7 +53,7 @@ void add_sampling_options(CLI::App& command, SamplingSettings& sampling) {
 void add_stop_options(CLI::App& command, GenerationOptions& options) {
   const char* group = "Stopping";
   command.add_option("-n,--max-tokens", options.settings.max_tokens, "generate at most so many tokens")
-      ->check(CLI::PositiveNumber)
+      ->check(quiet(CLI::PositiveNumber))
       ->capture_default_str()
       ->group(group);
   command.add_option("--stop", options.settings.stop, "end before this text; may be given several times")
@@ -62,7 +63,7 @@ void add_stop_options(CLI::App& command, GenerationOptions& options) {
   command.add_flag("--ignore-eos", options.settings.ignore_eos, "go on after the end-of-text token")
       ->group(group);
   command.add_option("--context", options.context, "room for so many tokens; 0: the model's own")
-      ->check(CLI::NonNegativeNumber)
+      ->check(quiet(CLI::NonNegativeNumber))
       ->capture_default_str()
       ->group(group);
 }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/program.h"
 #include "liuli/explain.h"
 
 namespace liuli::cli {
@@ -20,9 +21,9 @@ struct LanguageOptions {
 
 inline void add_language_options(CLI::App& command, LanguageOptions& options) {
   command.add_option("--lang", options.name, "language of explanations: zh or en; default: the locale's")
-      ->check(CLI::IsMember({"zh", "en"}));
+      ->check(quiet(CLI::IsMember({"zh", "en"})));
   command.add_option("--digits", options.digits, "decimals in worked calculations")
-      ->check(CLI::Range(0, 17))
+      ->check(quiet(CLI::Range(0, 17)))
       ->capture_default_str();
 }
 

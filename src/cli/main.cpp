@@ -2,12 +2,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "cli/exit_codes.h"
+#include "cli/help_formatter.h"
 #include "cli/program.h"
 
 namespace liuli::cli {
@@ -46,7 +48,7 @@ bool asks_for_json(int argc, char** argv) {
 void describe(CLI::App& app, Program& program) {
   app.set_version_flag("--version", "liuli " LIULI_VERSION);
   app.footer(std::string(kModelHelp) + "\n\n" + exit_code_help());
-  app.get_formatter()->column_width(32);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(1);
   add_run_command(app, program);
   add_chat_command(app, program);

@@ -1,4 +1,5 @@
 #include "cli/model_options.h"
+#include "cli/program.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -62,14 +63,14 @@ CLI::Option* add_model_argument(CLI::App& command, std::string& model) {
 
 void add_load_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--threads", options.settings.threads, "threads; 0: every CPU this process may use")
-      ->check(CLI::Range(0, 4096))
+      ->check(quiet(CLI::Range(0, 4096)))
       ->capture_default_str();
   command
       .add_option(
           "--class", options.product_class,
           "how matrix products round: prompt (bf16), decode (16-bit integers), f32; auto: prompt for the "
           "prompt, decode for generated tokens, f32 for a file of F32 matrices")
-      ->check(CLI::IsMember({"auto", "prompt", "decode", "f32"}))
+      ->check(quiet(CLI::IsMember({"auto", "prompt", "decode", "f32"})))
       ->capture_default_str();
   command.add_flag("--exact", options.settings.exact,
                    "the second opinion: scalar loops, sums in double; slow and as exact as the file");

@@ -54,11 +54,14 @@ int logits(const NumberOptions& options, bool json) {
   const std::vector<TensorFileWriter::Entry> entries = {{"logits", {n, engine.config().vocab_size}}};
   TensorFileWriter writer(options.output, entries, file_metadata(options, ids));
   Progress progress("logits", ProgressUnit::tokens);
-  engine.logits(ids, [&](int position, std::span<const float> row) {
+  // The exact class takes minutes: short passes keep the bar moving and Ctrl-C working, and change no bit.
+  const int chunk = options.model.settings.exact ? 64 : 512;
+  const auto write_row = [&](int position, std::span<const float> row) {
     throw_if_interrupted();
     writer.append(row.data(), row.size());
     progress.update(position + 1, n);
-  });
+  };
+  engine.logits(ids, write_row, chunk);
   writer.finish();
   progress.clear();
   print_written(options, entries, json);
@@ -70,6 +73,8 @@ int trace(const NumberOptions& options, bool json) {
   const std::vector<int> ids = read_tokens(options.tokens, engine);
   TraceSettings settings;
   settings.max_bytes = static_cast<int64_t>(options.max_gib * 1024 * 1024 * 1024);
+  const int64_t bytes = engine.trace_bytes(static_cast<int64_t>(ids.size()), options.points);
+  if (!json && bytes <= settings.max_bytes) fmt::print(stderr, "capturing {}\n", size_text(bytes));
   const auto traced = engine.trace(ids, options.points, settings);
   throw_if_interrupted();
   std::vector<TensorFileWriter::Entry> entries;
@@ -164,7 +169,7 @@ void add_trace(CLI::App& app, Program& program) {
       ->type_name("POINTS")
       ->required();
   command->add_option("--max-gib", options->max_gib, "refuse a larger capture before it runs")
-      ->check(CLI::PositiveNumber)
+      ->check(quiet(CLI::PositiveNumber))
       ->capture_default_str();
   add_output(*command, *options);
   command->footer(
@@ -181,7 +186,7 @@ void add_perplexity(CLI::App& app, Program& program) {
       ->required();
   command
       ->add_option("--context", options->context, "tokens per window; each window's first is not predicted")
-      ->check(CLI::Range(2, 1 << 24))
+      ->check(quiet(CLI::Range(2, 1 << 24)))
       ->capture_default_str();
   command->footer("Example:\n  liuli perplexity smollm2.gguf --file book.txt --context 512");
 }

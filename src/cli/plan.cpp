@@ -1,4 +1,5 @@
 // liuli plan: which kernel and layout each weight uses, what it costs in memory, and why.
+#include <algorithm>
 #include <cctype>
 #include <memory>
 #include <tuple>
@@ -62,6 +63,7 @@ std::vector<WeightGroup> group_weights(const std::vector<PlannedWeight>& weights
   return groups;
 }
 
+// Reasons are long and few: the table holds their numbers, the lines below it their words.
 void print_weights(const ModelPlan& plan) {
   TextTable table({{"", Align::right},
                    {"weight"},
@@ -72,12 +74,18 @@ void print_weights(const ModelPlan& plan) {
                    {"fast"},
                    {"memory", Align::right},
                    {"why"}});
+  std::vector<std::string> reasons;
   for (const WeightGroup& group : group_weights(plan.weights)) {
-    table.add_row({fmt::format("{} ×", group.count), group.count > 1 ? group.name : group.first.name,
-                   group.first.type, shape_text(group.first.shape), group.first.layout, group.first.kernel,
-                   group.first.fast ? "yes" : "NO", size_text(group.run_bytes), group.first.why});
+    const PlannedWeight& weight = group.first;
+    auto reason = std::find(reasons.begin(), reasons.end(), weight.why);
+    if (reason == reasons.end()) reason = reasons.insert(reasons.end(), weight.why);
+    table.add_row({fmt::format("{} ×", group.count), group.count > 1 ? group.name : weight.name, weight.type,
+                   shape_text(weight.shape), weight.layout, weight.kernel, weight.fast ? "yes" : "NO",
+                   size_text(group.run_bytes), fmt::format("[{}]", reason - reasons.begin() + 1)});
   }
-  fmt::print("{}\n", table.render());
+  fmt::print("{}", table.render());
+  for (size_t i = 0; i < reasons.size(); ++i) fmt::print("[{}] {}\n", i + 1, reasons[i]);
+  fmt::print("\n");
 }
 
 void print_for_people(const ModelPlan& plan) {
@@ -153,7 +161,7 @@ void add_plan_command(CLI::App& app, Program& program) {
   command->group("See inside");
   add_model_argument(*command, options->model.model)->required();
   command->add_option("--context", options->context, "count the cache for so many tokens; 0: the model's own")
-      ->check(CLI::NonNegativeNumber)
+      ->check(quiet(CLI::NonNegativeNumber))
       ->capture_default_str();
   command->add_flag("--require-fast", options->require_fast,
                     "fail (exit code 5) if a weight would go through scalar code or expansion");

@@ -22,6 +22,9 @@ void add_token_commands(CLI::App& app, Program& program);   // tokenize, detoken
 void add_number_commands(CLI::App& app, Program& program);  // logits, trace, points, perplexity
 void add_bench_command(CLI::App& app, Program& program);
 
+/// A check whose range does not clutter the option's name in the help; the description tells what matters.
+inline CLI::Validator quiet(CLI::Validator check) { return check.description(""); }
+
 /// --json, for commands whose result a program may read.
 inline void add_json_flag(CLI::App& command, Program& program,
                           const char* help = "write the result as JSON") {

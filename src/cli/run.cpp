@@ -176,7 +176,7 @@ void add_run_command(CLI::App& app, Program& program) {
   command
       ->add_option("--logprobs", options->generation.settings.top_logprobs,
                    "log-probability of each token and of the K likeliest (K may be left out: 1)")
-      ->check(CLI::Range(0, 100))
+      ->check(quiet(CLI::Range(0, 100)))
       ->type_name("[K]");
   add_chat_template_option(*command, options->model.settings.chat_template);
   add_load_options(*command, options->model);

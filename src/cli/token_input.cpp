@@ -142,11 +142,17 @@ std::vector<int> read_tokens(const TokenInput& input, const Engine& engine) {
 
 std::vector<int> prompt_tokens(const std::string& text, const std::string& system, bool raw,
                                const Engine& engine) {
-  if (raw || !engine.has_chat_template()) return engine.tokenize(text, true, raw);
+  if (raw) return engine.tokenize(text, true, true);
   auto messages = nlohmann::json::array();
   if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
   messages.push_back({{"role", "user"}, {"content", text}});
-  return engine.render_chat(messages, nullptr).ids;
+  if (engine.has_chat_template()) return engine.render_chat(messages, nullptr).ids;
+  try {
+    engine.render_chat(messages, nullptr);  // says why there is none
+  } catch (const Error& e) {
+    fmt::print(stderr, "liuli: notice: {}; until then the prompt is continued as plain text\n", e.what());
+  }
+  return engine.tokenize(text, true, false);
 }
 
 void answer_json_lines(const std::function<nlohmann::ordered_json(const nlohmann::json&)>& answer) {

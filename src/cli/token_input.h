@@ -33,7 +33,8 @@ struct TokenInput {
 void add_token_input(CLI::App& command, TokenInput& input);
 /// Errors: invalid_argument (none given, empty, outside the vocabulary), and those of the files.
 std::vector<int> read_tokens(const TokenInput& input, const Engine& engine);
-/// A text as the model would see it: one user turn of the chat template if it has one, unless raw.
+/// A text as the model would see it: one user turn of the chat template; without one (a notice says why) or
+/// raw, the text itself, raw also with control tokens recognised.
 std::vector<int> prompt_tokens(const std::string& text, const std::string& system, bool raw,
                                const Engine& engine);
 

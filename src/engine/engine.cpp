@@ -176,6 +176,10 @@ std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::
   return recorder.take();
 }
 
+int64_t Engine::trace_bytes(int64_t n_tokens, const std::vector<std::string>& points) const {
+  return capture_bytes(config(), select_places(config(), points), n_tokens);
+}
+
 ModelPlan Engine::plan(int context) const {
   config();
   return make_plan(*parts_->model, parts_->classes, threads(), context);

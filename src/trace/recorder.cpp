@@ -24,12 +24,17 @@ float unseen(Point point) {
 
 }  // namespace
 
+int64_t capture_bytes(const ModelConfig& config, const std::vector<PointPlace>& places, int64_t n_tokens) {
+  int64_t bytes = 0;
+  for (const PointPlace& place : places)
+    bytes += elements(place_shape(config, place.point, n_tokens)) * static_cast<int64_t>(sizeof(float));
+  return bytes;
+}
+
 Recorder::Recorder(const ModelConfig& config, std::vector<PointPlace> places, int64_t n_tokens,
                    int64_t max_bytes)
     : places_(std::move(places)) {
-  int64_t bytes = 0;
-  for (const PointPlace& place : places_)
-    bytes += elements(place_shape(config, place.point, n_tokens)) * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = capture_bytes(config, places_, n_tokens);
   if (bytes > max_bytes)
     throw Error(
         ErrorCode::out_of_memory,

@@ -9,6 +9,9 @@
 
 namespace liuli {
 
+/// What a capture of these places holds for n tokens.
+int64_t capture_bytes(const ModelConfig& config, const std::vector<PointPlace>& places, int64_t n_tokens);
+
 /// Records chosen places over all tokens of a prompt, whatever the chunks it comes in.
 class Recorder : public Probe {
  public:

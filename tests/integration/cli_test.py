@@ -160,7 +160,8 @@ class ExitCodes(Case):
 
     def test_a_full_disk_is_an_io_error_and_leaves_nothing(self):
         self.fail_with("io_error", "logits", TINY, "--ids", "1,2,3", "-o", "/dev/full")
-        self.fail_with("io_error", "trace", TINY, "--ids", "1,2,3", "--points", "blocks.0.resid_pre", "-o", "/dev/full")
+        self.fail_with("io_error", "trace", TINY, "--ids", "1,2,3", "--points", "blocks.0.resid_pre", "-o", "/dev/full",
+                       "--json")
         self.fail_with("io_error", "inspect", TINY, "--export", "token_embd.weight", "-o", "/dev/full")
         self.fail_with("io_error", "logits", TINY, "--ids", "1,2,3", "-o", self.path("no/such/folder/x.safetensors"))
         self.assertEqual(os.listdir(self.folder.name), [])
