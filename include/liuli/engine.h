@@ -72,7 +72,7 @@ class Engine {
   bool has_chat_template() const;
   /// messages: [{"role": …, "content": …}], tools: array or null. Errors: unsupported (no template, or one
   /// Liuli cannot run), invalid_argument (the template refuses the messages).
-  ChatPrompt render_chat(const nlohmann::json& messages, const nlohmann::json& tools,
+  ChatPrompt render_chat(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
                          bool add_generation_prompt = true) const;
 
   // ---- numbers ----

@@ -83,7 +83,7 @@ std::optional<int> Engine::bos_id() const {
 
 bool Engine::has_chat_template() const { return parts_->chat_template.has_value(); }
 
-ChatPrompt Engine::render_chat(const nlohmann::json& messages, const nlohmann::json& tools,
+ChatPrompt Engine::render_chat(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
                                bool add_generation_prompt) const {
   if (!parts_->chat_template) throw Error(ErrorCode::unsupported, parts_->chat_template_problem);
   const TokenizerData& data = parts_->tokenizer->data();
