@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   }
   try {
     liuli::Engine engine = liuli::Engine::load(argv[1]);
-    const auto messages = nlohmann::json::array({{{"role", "user"}, {"content", argv[2]}}});
+    const auto messages = nlohmann::ordered_json::array({{{"role", "user"}, {"content", argv[2]}}});
     const liuli::ChatPrompt prompt = engine.render_chat(messages, nullptr);  // text and token ids
 
     liuli::GenerateSettings settings;  // greedy: the same answer every time
