@@ -131,8 +131,8 @@ class Chat {
     return true;
   }
 
-  nlohmann::json conversation() const {
-    auto all = nlohmann::json::array();
+  nlohmann::ordered_json conversation() const {
+    auto all = nlohmann::ordered_json::array();
     if (!system_.empty()) all.push_back({{"role", "system"}, {"content", system_}});
     for (const auto& message : messages_) all.push_back(message);
     return all;
@@ -201,7 +201,7 @@ class Chat {
   Engine engine_;
   GenerateSettings settings_;
   std::optional<Session> session_;
-  std::vector<nlohmann::json> messages_;
+  std::vector<nlohmann::ordered_json> messages_;
 };
 
 }  // namespace

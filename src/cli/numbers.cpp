@@ -1,5 +1,5 @@
 // liuli logits, trace, points, perplexity: a run's numbers, as files and figures.
-#include <cmath>
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -59,7 +59,7 @@ int logits(const NumberOptions& options, bool json) {
   const auto write_row = [&](int position, std::span<const float> row) {
     throw_if_interrupted();
     writer.append(row.data(), row.size());
-    progress.update(position + 1, n);
+    progress.update(std::min<int64_t>((position / chunk + 1) * chunk, n), n);  // its whole pass is done
   };
   engine.logits(ids, write_row, chunk);
   writer.finish();

@@ -143,7 +143,7 @@ std::vector<int> read_tokens(const TokenInput& input, const Engine& engine) {
 std::vector<int> prompt_tokens(const std::string& text, const std::string& system, bool raw,
                                const Engine& engine) {
   if (raw) return engine.tokenize(text, true, true);
-  auto messages = nlohmann::json::array();
+  auto messages = nlohmann::ordered_json::array();
   if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
   messages.push_back({{"role", "user"}, {"content", text}});
   if (engine.has_chat_template()) return engine.render_chat(messages, nullptr).ids;
@@ -155,13 +155,13 @@ std::vector<int> prompt_tokens(const std::string& text, const std::string& syste
   return engine.tokenize(text, true, false);
 }
 
-void answer_json_lines(const std::function<nlohmann::ordered_json(const nlohmann::json&)>& answer) {
+void answer_json_lines(const std::function<nlohmann::ordered_json(const nlohmann::ordered_json&)>& answer) {
   std::string line;
   for (int number = 1; std::getline(std::cin, line); ++number) {
     throw_if_interrupted();
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
-      const auto question = nlohmann::json::parse(line);
+      const auto question = nlohmann::ordered_json::parse(line);
       if (!question.is_object()) throw Error(ErrorCode::invalid_argument, "not a JSON object");
       fmt::print("{}\n", json_text(answer(question), -1));
     } catch (const nlohmann::json::exception& e) {

@@ -40,6 +40,6 @@ std::vector<int> prompt_tokens(const std::string& text, const std::string& syste
 
 /// Reads standard input line by line as JSON objects and writes what `answer` makes of each, one line per
 /// line, flushed at once so that a program can hold a dialogue. Errors: invalid_argument, naming the line.
-void answer_json_lines(const std::function<nlohmann::ordered_json(const nlohmann::json&)>& answer);
+void answer_json_lines(const std::function<nlohmann::ordered_json(const nlohmann::ordered_json&)>& answer);
 
 }  // namespace liuli::cli

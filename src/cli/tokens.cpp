@@ -12,8 +12,7 @@
 namespace liuli::cli {
 namespace {
 
-using nlohmann::json;
-using nlohmann::ordered_json;
+using nlohmann::ordered_json;  // the order of keys in tools and messages reaches the template's text
 
 struct TokenOptions {
   std::string model, text, ids, file, chat_template;
@@ -30,13 +29,13 @@ Engine load(const TokenOptions& options) {
 
 // A member with its default; of the wrong type: invalid_argument through json's own exception.
 template <typename T>
-T member(const json& object, const char* name, T otherwise) {
+T member(const ordered_json& object, const char* name, T otherwise) {
   const auto found = object.find(name);
   if (found == object.end() || found->is_null()) return otherwise;
   return found->get<T>();
 }
 
-const json& required(const json& object, const char* name) {
+const ordered_json& required(const ordered_json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("the object has no \"{}\"", name));
@@ -44,7 +43,7 @@ const json& required(const json& object, const char* name) {
   return *found;
 }
 
-std::vector<int> ids_of(const json& object, const Engine& engine) {
+std::vector<int> ids_of(const ordered_json& object, const Engine& engine) {
   auto ids = required(object, "ids").get<std::vector<int>>();
   for (const int id : ids) {
     if (id >= 0 && id < engine.vocab_size()) continue;
@@ -56,7 +55,7 @@ std::vector<int> ids_of(const json& object, const Engine& engine) {
 
 // ---- tokenize ----
 
-ordered_json tokenize_line(const json& question, const Engine& engine) {
+ordered_json tokenize_line(const ordered_json& question, const Engine& engine) {
   const auto text = required(question, "text").get<std::string>();
   return {{"ids", engine.tokenize(text, member(question, "add_special", true),
                                   member(question, "parse_special", false))}};
@@ -73,7 +72,7 @@ std::string token_table(const std::vector<int>& ids, const Engine& engine) {
 int tokenize(const TokenOptions& options, bool as_json) {
   const Engine engine = load(options);
   if (options.jsonl) {
-    answer_json_lines([&](const json& question) { return tokenize_line(question, engine); });
+    answer_json_lines([&](const ordered_json& question) { return tokenize_line(question, engine); });
     return 0;
   }
   const std::string text = options.has_text && options.text != "-" ? options.text : read_standard_input();
@@ -93,14 +92,14 @@ int tokenize(const TokenOptions& options, bool as_json) {
 int detokenize(const TokenOptions& options, bool as_json) {
   const Engine engine = load(options);
   if (options.jsonl) {
-    answer_json_lines([&](const json& question) {
+    answer_json_lines([&](const ordered_json& question) {
       return ordered_json{{"text", engine.detokenize(ids_of(question, engine))}};
     });
     return 0;
   }
   const bool given = !options.ids.empty() && options.ids != "-";
   const std::vector<int> ids =
-      ids_of(json{{"ids", parse_ids(given ? options.ids : read_standard_input())}}, engine);
+      ids_of(ordered_json{{"ids", parse_ids(given ? options.ids : read_standard_input())}}, engine);
   const std::string text = engine.detokenize(ids);
   if (as_json) {
     fmt::print("{}\n", json_text(ordered_json{{"text", text}}));
@@ -112,8 +111,8 @@ int detokenize(const TokenOptions& options, bool as_json) {
 
 // ---- render-chat ----
 
-ordered_json render_line(const json& question, const Engine& engine, const TokenOptions& options) {
-  const json tools = question.contains("tools") ? question["tools"] : json();
+ordered_json render_line(const ordered_json& question, const Engine& engine, const TokenOptions& options) {
+  const ordered_json tools = question.contains("tools") ? question["tools"] : ordered_json();
   const bool generation_prompt = member(question, "add_generation_prompt", !options.no_generation_prompt);
   const ChatPrompt prompt = engine.render_chat(required(question, "messages"), tools, generation_prompt);
   ordered_json answer = {{"text", prompt.text}};
@@ -121,18 +120,19 @@ ordered_json render_line(const json& question, const Engine& engine, const Token
   return answer;
 }
 
-json chat_file(const std::string& path) {
-  json parsed = json::parse(path.empty() || path == "-" ? read_standard_input() : read_file(path));
-  return parsed.is_array() ? json{{"messages", std::move(parsed)}} : parsed;
+ordered_json chat_file(const std::string& path) {
+  ordered_json parsed =
+      ordered_json::parse(path.empty() || path == "-" ? read_standard_input() : read_file(path));
+  return parsed.is_array() ? ordered_json{{"messages", std::move(parsed)}} : parsed;
 }
 
 int render_chat(const TokenOptions& options, bool as_json) {
   const Engine engine = load(options);
   if (options.jsonl) {
-    answer_json_lines([&](const json& question) { return render_line(question, engine, options); });
+    answer_json_lines([&](const ordered_json& question) { return render_line(question, engine, options); });
     return 0;
   }
-  const json question = chat_file(options.file);
+  const ordered_json question = chat_file(options.file);
   if (!question.is_object())
     throw Error(ErrorCode::invalid_argument, "expected a JSON object with \"messages\"");
   const ordered_json answer = render_line(question, engine, options);

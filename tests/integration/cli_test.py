@@ -260,6 +260,18 @@ class Tokens(Case):
         self.assertTrue(all(isinstance(i, int) for i in answer["ids"]))
 
 
+    def test_tools_keep_the_order_of_their_keys(self):
+        tool = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}
+        template_input = {"messages": [{"role": "user", "content": "hi", "b": 1, "a": 2}], "tools": [tool]}
+        out = self.succeed("render-chat", TINY, "--jsonl", "--chat-template", "chatml",
+                           stdin=json.dumps(template_input) + "\n").stdout
+        self.assertIn("hi", json.loads(out)["text"])
+        models = os.environ.get("LIULI_MODELS", "")
+        if os.path.exists(os.path.join(models, "qwen2.5.gguf")):
+            out = self.succeed("render-chat", "qwen2.5", "--jsonl", stdin=json.dumps(template_input) + "\n").stdout
+            self.assertIn(json.dumps(tool), json.loads(out)["text"])
+
+
 class Numbers(Case):
     def run_logits(self, *options):
         output = self.path("logits.safetensors")
