@@ -5,6 +5,7 @@
 //   kType  kSub     the stored type; columns per scale (32 or 16)
 //   kOffset         log2 of the offset taken off a code, or −1
 //   kMinimum        weight = scale · (code − offset) [+ minimum]
+//   kInOrder        lines are read in the order they lie (for prefetching)
 //   kBytes, kEnd    bytes of a chunk of 256 columns, and of its line at the panel's end
 //   Scales, scales(at)         what a chunk's scales have in common, unpacked once
 //   scale<i>, minimum<i>       of sub-block i, with the arithmetic of decode_row: products rounded once,
@@ -37,7 +38,7 @@ template <bool five>
 struct Q45K {
   static constexpr DType kType = five ? DType::q5_k : DType::q4_k;
   static constexpr int kSub = 32, kOffset = -1, kBytes = five ? 2816 : 2304, kEnd = 0;
-  static constexpr bool kMinimum = true;
+  static constexpr bool kMinimum = true, kInOrder = false;
   static constexpr int kHigh = 256, kCodes = five ? 768 : 256;
 
   struct Scales {
@@ -77,7 +78,7 @@ using Q5K = Q45K<true>;
 struct Q6K {
   static constexpr DType kType = DType::q6_k;
   static constexpr int kSub = 16, kOffset = 5, kBytes = 3328, kEnd = 32;
-  static constexpr bool kMinimum = false;
+  static constexpr bool kMinimum = false, kInOrder = false;
 
   struct Scales {
     Vec::F d;
@@ -98,7 +99,7 @@ struct Q6K {
 struct Q2K {
   static constexpr DType kType = DType::q2_k;
   static constexpr int kSub = 16, kOffset = -1, kBytes = 1344, kEnd = 0;
-  static constexpr bool kMinimum = true;
+  static constexpr bool kMinimum = true, kInOrder = false;
 
   struct Scales {
     Vec::F d, minus_dmin;
@@ -122,7 +123,7 @@ struct Q2K {
 struct Q3K {
   static constexpr DType kType = DType::q3_k;
   static constexpr int kSub = 16, kOffset = 2, kBytes = 1728, kEnd = 32;
-  static constexpr bool kMinimum = false;
+  static constexpr bool kMinimum = false, kInOrder = false;
 
   struct Scales {
     Vec::F d;
@@ -158,7 +159,7 @@ alignas(16) constexpr uint8_t kIq4Plus128[16] = {1,   24,  45,  63,  79,  93,  1
 struct IQ4XS {
   static constexpr DType kType = DType::iq4_xs;
   static constexpr int kSub = 32, kOffset = 7, kBytes = 2176, kEnd = 0;
-  static constexpr bool kMinimum = false;
+  static constexpr bool kMinimum = false, kInOrder = false;
 
   struct Scales {
     Vec::F d;
@@ -188,7 +189,7 @@ enum class Codes32 { byte, nibble, nibble_and_bit, table };
 template <DType type, Codes32 codes, bool minimum_, int offset>
 struct Blocks32 {
   static constexpr DType kType = type;
-  static constexpr bool kMinimum = minimum_, kBit = codes == Codes32::nibble_and_bit;
+  static constexpr bool kMinimum = minimum_, kInOrder = true, kBit = codes == Codes32::nibble_and_bit;
   static constexpr int kCodeBytes = codes == Codes32::byte ? 32 : 16;
   static constexpr int kBlock = 2 + 2 * kMinimum + 4 * kBit + kCodeBytes, kUnit = 32 * kBlock;
   static constexpr int kSub = 32, kOffset = offset, kBytes = 4 * kUnit, kEnd = 0;
