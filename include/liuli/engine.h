@@ -131,6 +131,9 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
+/// A model's shape and choices, without its weights. Errors: as Engine::load.
+ModelConfig read_config(const std::string& path);
+
 /// The instruction set level in use ("avx512_bf16") and those this machine has. Errors: invalid_argument for
 /// a bad LIULI_ISA.
 std::string active_isa();

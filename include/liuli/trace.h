@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "liuli/config.h"
+
 namespace liuli {
 
 /// A value seen at a point, over all tokens of the prompt. Last index fastest.
@@ -28,5 +30,7 @@ struct PointDescription {
 };
 /// Every point of the table, in the order a token meets them.
 std::vector<PointDescription> list_points();
+/// The points a model has, with its own sizes: "[n_tokens, 9, 64]".
+std::vector<PointDescription> list_points(const ModelConfig& config);
 
 }  // namespace liuli

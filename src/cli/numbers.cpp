@@ -86,10 +86,12 @@ int trace(const NumberOptions& options, bool json) {
   return 0;
 }
 
-int points(bool json) {
+int points(const std::string& model, bool json) {
+  const std::vector<PointDescription> list =
+      model.empty() ? list_points() : list_points(read_config(resolve_model(model)));
   if (json) {
     auto array = nlohmann::ordered_json::array();
-    for (const PointDescription& point : list_points()) {
+    for (const PointDescription& point : list) {
       array.push_back(
           {{"name", point.name}, {"shape", point.shape}, {"formula", point.formula}, {"alias", point.alias}});
     }
@@ -97,7 +99,7 @@ int points(bool json) {
     return 0;
   }
   TextTable table({{"point"}, {"shape"}, {"formula"}, {"TransformerLens"}});
-  for (const PointDescription& point : list_points()) {
+  for (const PointDescription& point : list) {
     table.add_row({point.name, point.shape, point.formula, point.alias});
   }
   fmt::print("{}", table.render());
@@ -206,8 +208,12 @@ void add_number_commands(CLI::App& app, Program& program) {
 
   auto* list = app.add_subcommand("points", "the names of all values `liuli trace` can capture");
   list->group("Numbers");
+  auto model = std::make_shared<std::string>();
+  list->add_option("MODEL", *model,
+                   "a model: only the points it has, with its sizes (default: the whole table)");
   add_json_flag(*list, program);
-  list->callback([&program] { program.action = [&program] { return points(program.json); }; });
+  list->callback(
+      [&program, model] { program.action = [&program, model] { return points(*model, program.json); }; });
   add_perplexity(app, program);
 }
 

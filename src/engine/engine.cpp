@@ -185,6 +185,8 @@ ModelPlan Engine::plan(int context) const {
   return make_plan(*parts_->model, parts_->classes, threads(), context);
 }
 
+ModelConfig read_config(const std::string& path) { return read_model_config(*open_weights(path)); }
+
 std::string active_isa() { return kernels::best_kernels().name; }
 
 std::vector<std::string> available_isas() {

@@ -8,6 +8,8 @@ namespace {
 std::string reason(const Matrix& m, const kernels::WeightKernels& kernel, const kernels::Kernels& table,
                    RunClasses classes) {
   if (!m.has_panels()) return "exact run: file rows are decoded and summed in double";
+  if (!kernel.fast && table.isa == kernels::Isa::scalar)
+    return "the scalar level's plain loops: the reference";
   if (!kernel.fast)
     return fmt::format("no {} kernel for {}: rows are decoded to f32 on the way", table.name,
                        dtype_info(m.type()).name);
@@ -38,7 +40,7 @@ ModelPlan make_plan(const Model& model, RunClasses classes, int threads, int64_t
   const auto& attention = attention_kernels(classes.prompt);
   ModelPlan plan;
   plan.isa = table.name;
-  plan.prompt_kernel = table.prompt.name;
+  plan.prompt_kernel = classes.prompt == ProductClass::prompt ? table.prompt.name : "as generated tokens";
   plan.attention_kernel = attention.name;
   plan.prompt_class = to_string(classes.prompt);
   plan.generated_class = to_string(classes.generated);

@@ -136,6 +136,29 @@ const char* axis_name(Axis axis) {
   return "?";
 }
 
+int64_t axis_size(const ModelConfig& c, Axis axis, int64_t n_tokens) {
+  switch (axis) {
+    case Axis::token:
+    case Axis::key:
+      return n_tokens;
+    case Axis::head:
+      return c.n_heads;
+    case Axis::kv_head:
+      return c.n_kv_heads;
+    case Axis::head_dim:
+      return c.head_dim;
+    case Axis::d_model:
+      return c.d_model;
+    case Axis::d_ff:
+      return c.d_ff;
+    case Axis::vocab:
+      return c.vocab_size;
+    case Axis::one:
+      return 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<PointPlace> all_places(const ModelConfig& config) {
@@ -173,49 +196,47 @@ std::vector<PointPlace> select_places(const ModelConfig& config, const std::vect
 
 std::vector<int64_t> place_shape(const ModelConfig& c, Point point, int64_t n_tokens) {
   std::vector<int64_t> shape;
-  for (Axis axis : point_info(point).shape) switch (axis) {
-      case Axis::token:
-      case Axis::key:
-        shape.push_back(n_tokens);
-        break;
-      case Axis::head:
-        shape.push_back(c.n_heads);
-        break;
-      case Axis::kv_head:
-        shape.push_back(c.n_kv_heads);
-        break;
-      case Axis::head_dim:
-        shape.push_back(c.head_dim);
-        break;
-      case Axis::d_model:
-        shape.push_back(c.d_model);
-        break;
-      case Axis::d_ff:
-        shape.push_back(c.d_ff);
-        break;
-      case Axis::vocab:
-        shape.push_back(c.vocab_size);
-        break;
-      case Axis::one:
-        shape.push_back(1);
-        break;
-    }
+  for (Axis axis : point_info(point).shape) shape.push_back(axis_size(c, axis, n_tokens));
   return shape;
 }
 
-std::vector<PointDescription> list_points() {
+namespace {
+
+// axis_text(axis): how one index of a shape is written.
+template <class F>
+PointDescription describe(Point point, F&& axis_text) {
+  const PointInfo& info = point_info(point);
+  const std::string prefix = info.in_block ? "blocks.N." : "";
+  std::string shape;
+  for (Axis axis : info.shape) shape.append(shape.empty() ? "[" : ", ").append(axis_text(axis));
+  return {prefix + info.name, shape.append("]"), info.formula, info.alias.empty() ? "" : prefix + info.alias};
+}
+
+std::vector<Point> every_point() {
   std::vector<Point> order = {Point::embed};
   for (Point p : block_order()) order.push_back(p);
   for (Point p : final_order()) order.push_back(p);
+  return order;
+}
+
+}  // namespace
+
+std::vector<PointDescription> list_points() {
   std::vector<PointDescription> list;
-  for (Point point : order) {
-    const PointInfo& info = point_info(point);
-    const std::string prefix = info.in_block ? "blocks.N." : "";
-    std::string shape;
-    for (Axis axis : info.shape) shape += (shape.empty() ? "[" : ", ") + std::string(axis_name(axis));
-    list.push_back(
-        {prefix + info.name, shape + "]", info.formula, info.alias.empty() ? "" : prefix + info.alias});
-  }
+  for (Point point : every_point()) list.push_back(describe(point, axis_name));
+  return list;
+}
+
+std::vector<PointDescription> list_points(const ModelConfig& config) {
+  auto text = [&](Axis axis) {
+    const bool counts_tokens = axis == Axis::token || axis == Axis::key;
+    return counts_tokens ? std::string(axis_name(axis)) : std::to_string(axis_size(config, axis, 0));
+  };
+  std::vector<PointDescription> list;
+  const std::vector<PointPlace> places = all_places(config);
+  for (Point point : every_point())
+    if (std::any_of(places.begin(), places.end(), [&](const PointPlace& p) { return p.point == point; }))
+      list.push_back(describe(point, text));
   return list;
 }
 
