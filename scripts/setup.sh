@@ -38,4 +38,4 @@ trap 'rm -f "$log"' EXIT
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1; }
 # A failed update is not the end: the lists that are there may do.
 apt update -qq || echo "setup.sh: apt-get update failed (no network?); trying with the lists at hand" >&2
-apt install -y -qq --no-install-recommends "${missing[@]}" || { tail -n 5 "$log" >&2; fail "apt-get install failed"; }
+apt install -y -qq --no-install-recommends "${missing[@]}" || { grep '^E:' "$log" >&2 || true; fail "apt-get install failed"; }
