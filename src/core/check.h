@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define LIULI_CHECK(condition)                                                                      \
-  do {                                                                                              \
-    if (!(condition)) {                                                                             \
+#define LIULI_CHECK(condition)                                                                           \
+  do {                                                                                                   \
+    if (!(condition)) {                                                                                  \
       std::fprintf(stderr, "%s:%d: internal error: %s does not hold\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                                 \
-    }                                                                                               \
+      std::abort();                                                                                      \
+    }                                                                                                    \
   } while (0)

@@ -1,8 +1,8 @@
 // The kernels' one table: a function pointer per kernel, its contract above it.
 //
-// Kernels take numbers and give numbers: they allocate nothing, throw nothing, know no model words. All rows are f32
-// unless said otherwise; "row r of x" is x + r * ldx, with ldx in floats. The caller has checked every shape.
-// Every table entry computes a row of its output from that row's input alone, in a fixed order.
+// Kernels take numbers and give numbers: they allocate nothing, throw nothing, know no model words. All rows
+// are f32 unless said otherwise; "row r of x" is x + r * ldx, with ldx in floats. The caller has checked
+// every shape. Every table entry computes a row of its output from that row's input alone, in a fixed order.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,29 +14,33 @@ namespace liuli::kernels {
 /// Instruction set levels, each a complete table. A later level is preferred where the machine has it.
 enum class Isa { scalar, avx2, avx512, avx512_bf16, amx };
 
-// ---- activations of the decode class -----------------------------------------------------------------------------
+// ---- activations of the decode class
+// -----------------------------------------------------------------------------
 
 /// One row's activations for one chunk of 256, as 16-bit integers ("x16"): x ≈ scale · q, q = 256 · hi + lo.
 /// scale = max|x| / 32512 over the chunk; values beyond the end of a row are zero.
 struct alignas(64) ActivationChunk {
-  int8_t hi[256], lo[256];   ///< the two i8 planes that u8 × i8 dot products want
-  int16_t q[256];            ///< the same integers, for i16 × i16 products: every four columns in the order 0 2 1 3
-  int32_t negative_sum32[8]; ///< −Σ q of each 32: takes a code's offset off the integer accumulator
+  int8_t hi[256], lo[256];  ///< the two i8 planes that u8 × i8 dot products want
+  int16_t q[256];  ///< the same integers, for i16 × i16 products: every four columns in the order 0 2 1 3
+  int32_t negative_sum32[8];  ///< −Σ q of each 32: takes a code's offset off the integer accumulator
   int32_t negative_sum16[16];
-  float sum32[8];            ///< Σ q of each 32 as f32: multiplies a block's minimum
+  float sum32[8];  ///< Σ q of each 32 as f32: multiplies a block's minimum
   float sum16[16];
   float scale;
 };
 inline int activation_chunks(int64_t k) { return static_cast<int>((k + 255) / 256); }
 
-// ---- weights ---------------------------------------------------------------------------------------------------
+// ---- weights
+// ---------------------------------------------------------------------------------------------------
 
-constexpr int kPanelRows = 16;  ///< weight rows in a panel; the last panel of a matrix is filled with zero rows
+constexpr int kPanelRows =
+    16;  ///< weight rows in a panel; the last panel of a matrix is filled with zero rows
 
 /// How sixteen rows of a stored type lie side by side in memory (panels.h describes the form of each type).
 /// A panel is a permutation of its rows' file bytes; K is padded to kPanelK with zero blocks.
 struct PanelLayout {
-  const char* name;  ///< "granules": 4-byte granules of the 16 rows interleaved; "rows": file rows one after another
+  const char*
+      name;  ///< "granules": 4-byte granules of the 16 rows interleaved; "rows": file rows one after another
   /// Bytes of a panel over k columns: a multiple of 64, base addresses are 64-byte aligned.
   size_t (*bytes)(int64_t k) noexcept;
   /// Writes one file row into lane `lane` of a panel that was zeroed before its first lane.
@@ -49,8 +53,8 @@ constexpr int kPanelK = 64;
 /// The layout of a type; the same for every ISA. Integer types (I8…I64, F64) have the "rows" form too.
 const PanelLayout& panel_layout(DType type) noexcept;
 
-/// Decodes n elements of one file row, exactly as published: bit for bit, no fused multiply-add (scalar, every type).
-/// n is a multiple of the type's block.
+/// Decodes n elements of one file row, exactly as published: bit for bit, no fused multiply-add (scalar,
+/// every type). n is a multiple of the type's block.
 void decode_row(DType type, const uint8_t* row, int64_t n, float* out) noexcept;
 
 /// What multiplies panels of one stored type. `act` and `x` cover k rounded up to kPanelK (zeros beyond k).
@@ -59,30 +63,37 @@ struct WeightKernels {
   bool fast;            ///< false: by way of scalar code or expansion
   bool integer_decode;  ///< decode_x16 below exists; otherwise decode_f32 is used
 
-  /// Decode class, quantised types. y[m][0…15] = panel · x_m for m < n_rows; act[chunk · n_rows + m] is row m's chunk.
-  /// Per sub-block of 32 (or 16): f = fma(float(Σ code·q), scale, f), then f = fma(minimum, Σ q, f), sub-blocks
-  /// ascending; per chunk: total = fma(f, act.scale, total). The integer sums are exact, so every ISA gives the same bits.
+  /// Decode class, quantised types. y[m][0…15] = panel · x_m for m < n_rows; act[chunk · n_rows + m] is row
+  /// m's chunk. Per sub-block of 32 (or 16): f = fma(float(Σ code·q), scale, f), then f = fma(minimum, Σ q,
+  /// f), sub-blocks ascending; per chunk: total = fma(f, act.scale, total). The integer sums are exact, so
+  /// every ISA gives the same bits.
   void (*decode_x16)(const uint8_t* panel, int64_t k, const ActivationChunk* act, int n_rows, float* y,
                      ptrdiff_t ldy) noexcept;
-  /// Decode class, F16 BF16 F32 (and types that are expanded): f32 FMA into two accumulators, even k and odd k, added last.
+  /// Decode class, F16 BF16 F32 (and types that are expanded): f32 FMA into two accumulators, even k and odd
+  /// k, added last.
   void (*decode_f32)(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx, int n_rows, float* y,
                      ptrdiff_t ldy) noexcept;
   /// f32 class: f32 FMA over exactly decoded weights, one accumulator per output, k ascending.
   void (*product_f32)(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx, int n_rows, float* y,
                       ptrdiff_t ldy) noexcept;
-  /// Prompt class: columns [k_begin, k_end) (multiples of 32; zeros beyond k) as bf16 tiles, round to nearest even of the
-  /// decoded weight: per 32 columns one tile of 16 k-pairs × 16 rows × 2 (1 KiB), tiles ascending in k.
-  void (*expand_bf16)(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end, uint16_t* tiles) noexcept;
+  /// Prompt class: columns [k_begin, k_end) (multiples of 32; zeros beyond k) as bf16 tiles, round to nearest
+  /// even of the decoded weight: per 32 columns one tile of 16 k-pairs × 16 rows × 2 (1 KiB), tiles ascending
+  /// in k.
+  void (*expand_bf16)(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end,
+                      uint16_t* tiles) noexcept;
 };
 
 /// Rows to x16. x has k values per row; out[chunk · n_rows + m].
-using QuantizeRows = void (*)(const float* x, ptrdiff_t ldx, int n_rows, int64_t k, ActivationChunk* out) noexcept;
+using QuantizeRows = void (*)(const float* x, ptrdiff_t ldx, int n_rows, int64_t k,
+                              ActivationChunk* out) noexcept;
 
-/// The prompt product: bf16 tiles of weights against packed activations, one f32 accumulator per output that takes
-/// 32 columns at a time in ascending order. The bits of a row depend neither on n_rows nor on the blocking.
+/// The prompt product: bf16 tiles of weights against packed activations, one f32 accumulator per output that
+/// takes 32 columns at a time in ascending order. The bits of a row depend neither on n_rows nor on the
+/// blocking.
 struct PromptKernels {
   const char* name;
-  /// Bytes of n_rows packed rows (rounded up to strips of 16), and of one thread's scratch for products of that size.
+  /// Bytes of n_rows packed rows (rounded up to strips of 16), and of one thread's scratch for products of
+  /// that size.
   size_t (*packed_bytes)(int n_rows, int64_t k) noexcept;
   size_t (*scratch_bytes)(int n_rows, int64_t k) noexcept;
   /// Packs rows [16 · strip, …) of x into their place in `packed`; missing rows become zeros.
@@ -93,40 +104,44 @@ struct PromptKernels {
                    void* scratch) noexcept;
 };
 
-// ---- attention -------------------------------------------------------------------------------------------------
+// ---- attention
+// -------------------------------------------------------------------------------------------------
 
 constexpr int kPagePositions = 64;  ///< positions per page of the KV cache
 
 /// Queries of one key/value head's group at consecutive positions, against that head's pages.
 struct AttentionArgs {
-  const float* q;         ///< row i, head g of the group: q + i · q_row + g · q_head, head_dim values
+  const float* q;  ///< row i, head g of the group: q + i · q_row + g · q_head, head_dim values
   ptrdiff_t q_row, q_head;
-  float* z;               ///< likewise, value_dim values
+  float* z;  ///< likewise, value_dim values
   ptrdiff_t z_row, z_head;
   const uint8_t* const* pages;  ///< the head's pages, page p holds positions [64 p, 64 p + 64)
-  int first_position;     ///< position of row 0; row i sees keys up to first_position + i, unless bidirectional
+  int first_position;  ///< position of row 0; row i sees keys up to first_position + i, unless bidirectional
   int n_rows, group;
   int head_dim, value_dim;
-  int n_keys;             ///< keys present; only a bidirectional row looks at all of them
+  int n_keys;  ///< keys present; only a bidirectional row looks at all of them
   bool causal;
-  int window;             ///< 0: none; else key u is visible iff 0 ≤ t − u < window
-  float scale, soft_cap;  ///< score = scale · q·k, then soft_cap · tanh(score / soft_cap) unless soft_cap is 0
-  /// Optional: scaled (soft-capped) scores as the kernel saw them, [group][n_rows][n_keys] (garbage where masked), and
-  /// each row's maximum and sum of exponentials [group][n_rows], so that pattern = exp(score − max) / sum.
+  int window;  ///< 0: none; else key u is visible iff 0 ≤ t − u < window
+  float scale,
+      soft_cap;  ///< score = scale · q·k, then soft_cap · tanh(score / soft_cap) unless soft_cap is 0
+  /// Optional: scaled (soft-capped) scores as the kernel saw them, [group][n_rows][n_keys] (garbage where
+  /// masked), and each row's maximum and sum of exponentials [group][n_rows], so that pattern = exp(score −
+  /// max) / sum.
   float* scores = nullptr;
   float* row_max = nullptr;
   float* row_sum = nullptr;
 };
 
-/// Attention over one cache form. A row walks blocks of 256 positions aligned to absolute position in ascending order:
-/// its bits do not depend on the rows it comes with.
+/// Attention over one cache form. A row walks blocks of 256 positions aligned to absolute position in
+/// ascending order: its bits do not depend on the rows it comes with.
 struct AttentionKernels {
   const char* name;
   /// Bytes of one page of one kv head; bytes of one thread's scratch.
   size_t (*page_bytes)(int head_dim, int value_dim) noexcept;
   size_t (*scratch_bytes)(int head_dim, int value_dim, int group) noexcept;
   /// Writes position `slot` (0…63) of a page that was zeroed when new.
-  void (*append)(uint8_t* page, int slot, const float* k, const float* v, int head_dim, int value_dim) noexcept;
+  void (*append)(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
+                 int value_dim) noexcept;
   /// Reads it back as stored.
   void (*read)(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept;
   void (*attend)(const AttentionArgs& args, void* scratch) noexcept;
@@ -134,7 +149,8 @@ struct AttentionKernels {
   void (*pattern)(const float* scores, float max, float sum, int n, float* out) noexcept;
 };
 
-// ---- rows ------------------------------------------------------------------------------------------------------
+// ---- rows
+// ------------------------------------------------------------------------------------------------------
 
 /// Element-wise work and reductions over one row of n values. Reductions have one fixed order per ISA and n.
 struct RowKernels {
@@ -143,18 +159,18 @@ struct RowKernels {
   /// y = (x − μ) / σ · γ + β, σ = √(mean((x − μ)²) + eps); γ, β may be null. Writes μ, returns σ. y may be x.
   float (*layer_norm)(const float* x, const float* gamma, const float* beta, float eps, int64_t n, float* y,
                       float* mean) noexcept;
-  void (*add)(float* x, const float* a, int64_t n) noexcept;                       ///< x += a
-  void (*scale_add)(float* x, float factor, const float* a, int64_t n) noexcept;   ///< x = factor · x + a
-  void (*scale)(float* x, float factor, int64_t n) noexcept;                       ///< x *= factor
-  void (*silu)(const float* x, int64_t n, float* y) noexcept;                      ///< x · sigmoid(x)
+  void (*add)(float* x, const float* a, int64_t n) noexcept;                      ///< x += a
+  void (*scale_add)(float* x, float factor, const float* a, int64_t n) noexcept;  ///< x = factor · x + a
+  void (*scale)(float* x, float factor, int64_t n) noexcept;                      ///< x *= factor
+  void (*silu)(const float* x, int64_t n, float* y) noexcept;                     ///< x · sigmoid(x)
   void (*gelu_tanh)(const float* x, int64_t n, float* y) noexcept;
   void (*gelu_erf)(const float* x, int64_t n, float* y) noexcept;
   void (*relu)(const float* x, int64_t n, float* y) noexcept;
-  void (*multiply)(float* x, const float* a, int64_t n) noexcept;                  ///< x *= a
+  void (*multiply)(float* x, const float* a, int64_t n) noexcept;  ///< x *= a
   /// Rotates pairs (i, i + half) by the angle whose cosine and sine are cos[i], sin[i].
   void (*rope)(float* x, const float* cos, const float* sin, int64_t half) noexcept;
-  void (*soft_cap)(float* x, float cap, int64_t n) noexcept;                       ///< cap · tanh(x / cap)
-  void (*softmax)(const float* x, int64_t n, float* y) noexcept;                   ///< exp(x − max) / Σ
+  void (*soft_cap)(float* x, float cap, int64_t n) noexcept;      ///< cap · tanh(x / cap)
+  void (*softmax)(const float* x, int64_t n, float* y) noexcept;  ///< exp(x − max) / Σ
   float (*log_sum_exp)(const float* x, int64_t n) noexcept;
   /// First index of the largest value. NaN never wins: 0 if there is no number at all, −1 if n = 0.
   int64_t (*argmax)(const float* x, int64_t n) noexcept;
@@ -172,12 +188,13 @@ struct Kernels {
   RowKernels rows;
 };
 
-/// The table for this process: the best level of the machine, or LIULI_ISA's (scalar, avx2, avx512, avx512_bf16, amx).
-/// Throws Error invalid_argument for an unknown or impossible LIULI_ISA. Decided once.
+/// The table for this process: the best level of the machine, or LIULI_ISA's (scalar, avx2, avx512,
+/// avx512_bf16, amx). Throws Error invalid_argument for an unknown or impossible LIULI_ISA. Decided once.
 const Kernels& best_kernels();
 /// The table of a level, or null if this machine (or build) lacks it.
 const Kernels* kernels_for(Isa isa);
-/// The second opinion: scalar loops that accumulate in double; its products work on file rows (see ops/linear).
+/// The second opinion: scalar loops that accumulate in double; its products work on file rows (see
+/// ops/linear).
 const RowKernels& exact_rows();
 const AttentionKernels& exact_attention();
 

@@ -8,17 +8,24 @@
 
 namespace liuli {
 
-/// As GGUF numbers them. User-defined tokens spelled like the marker of a turn (<|…|> or <｜…｜>, as DeepSeek-V3 has them)
-/// are treated as control tokens, so that a user's text cannot forge a turn.
-enum class TokenType : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+/// As GGUF numbers them. User-defined tokens spelled like the marker of a turn (<|…|> or <｜…｜>, as
+/// DeepSeek-V3 has them) are treated as control tokens, so that a user's text cannot forge a turn.
+enum class TokenType : uint8_t {
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6
+};
 
 /// Everything a vocabulary file says about its tokenizer; a format's reader fills it (missing ids are −1).
 struct TokenizerData {
   std::string model;  ///< "gpt2" byte-level BPE, "llama" SentencePiece BPE, "t5" Unigram
   std::string pre;    ///< pre-tokenizer of "gpt2": "llama-bpe", "qwen2", "smollm", "gpt-2", "default", …
   std::vector<std::string> tokens;
-  std::vector<float> scores;      ///< "llama" and "t5"; else empty
-  std::vector<TokenType> types;   ///< empty: all normal
+  std::vector<float> scores;        ///< "llama" and "t5"; else empty
+  std::vector<TokenType> types;     ///< empty: all normal
   std::vector<std::string> merges;  ///< "left right" in rank order
   int bos = -1, eos = -1, unknown = -1, padding = -1;
   bool add_bos = false, add_eos = false, add_space_prefix = false, remove_extra_whitespaces = false;
@@ -36,13 +43,15 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// Ids of a text. add_special adds what the vocabulary prescribes (BOS, EOS); parse_special recognises control tokens
-  /// in the text (user-defined tokens are always recognised). Invalid UTF-8 is read as U+FFFD.
+  /// Ids of a text. add_special adds what the vocabulary prescribes (BOS, EOS); parse_special recognises
+  /// control tokens in the text (user-defined tokens are always recognised). Invalid UTF-8 is read as U+FFFD.
   std::vector<int> encode(std::string_view text, bool add_special, bool parse_special) const;
-  /// Ids of spans that are one text for splitting and merging; control tokens only in spans not from the user. Adds nothing.
+  /// Ids of spans that are one text for splitting and merging; control tokens only in spans not from the
+  /// user. Adds nothing.
   virtual std::vector<int> encode_spans(const std::vector<TextSpan>& spans) const = 0;
 
-  /// The bytes a token stands for ("" for ids without text: padding rows). Control tokens give their literal name.
+  /// The bytes a token stands for ("" for ids without text: padding rows). Control tokens give their literal
+  /// name.
   virtual std::string token_bytes(int id) const = 0;
   /// Text of a sequence; bytes that are not UTF-8 become U+FFFD as the reference implementation does.
   virtual std::string decode(const std::vector<int>& ids) const = 0;
