@@ -135,7 +135,10 @@ void add_inspect_command(CLI::App& app, Program& program) {
   auto* command =
       app.add_subcommand("inspect", "a model file's metadata, tensors and sizes; a tensor's values");
   command->group("See inside");
-  command->add_option("FILE", options->file, "GGUF or safetensors file, or a model's short name")->required();
+  command
+      ->add_option("FILE", options->file,
+                   "a GGUF file (the first part of a split one), or a model's short name")
+      ->required();
   command->add_flag("--metadata", options->metadata, "only the metadata");
   command->add_flag("--tensors", options->tensors, "only the list of tensors");
   command->add_option("--export", options->export_tensor, "write this tensor's decoded values (needs -o)")

@@ -63,8 +63,7 @@ LIULI_INLINE float activation_sum(const ActivationChunk& act, int sub, int i) {
   return sub == 16 ? act.sum16[i] : act.sum32[i];
 }
 
-// ---- one row, whole chunks
-// -----------------------------------------------------------------------------------------
+// ---- one row, whole chunks ------------------------------------------------------------------------------
 
 template <class T, int i>
 LIULI_INLINE Vec::F add_sub_block(const typename T::Scales& scales, const At& at, const ActivationChunk& act,
@@ -97,8 +96,7 @@ LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act) {
   return f;
 }
 
-// ---- several rows, or part of a chunk
-// ------------------------------------------------------------------------------
+// ---- several rows, or part of a chunk -------------------------------------------------------------------
 
 template <class T>
 struct Unpacked {

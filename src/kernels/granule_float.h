@@ -9,8 +9,7 @@
 namespace liuli::kernels {
 namespace {
 
-// ---- plain types
-// ---------------------------------------------------------------------------------------------------
+// ---- plain types ----------------------------------------------------------------------------------------
 
 // weights<odd>(panel, pair, lane): columns 2 · pair + odd of the lanes from `lane` on.
 struct PlainF32 {
@@ -75,8 +74,7 @@ void plain_product(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ld
   if (m < n_rows) plain_rows<T, 1, split>(panel, k, x + m * ldx, ldx, y + m * ldy, ldy);
 }
 
-// ---- chunked types
-// -------------------------------------------------------------------------------------------------
+// ---- chunked types --------------------------------------------------------------------------------------
 
 /// Decoded weights of a chunk: [column][row].
 using DecodedChunk = float[kChunk][kPanelRows];
@@ -210,8 +208,7 @@ __attribute__((noipa)) void chunked_decode(DecodeGroups decode, const uint8_t* p
   }
 }
 
-// ---- bf16 tiles
-// ----------------------------------------------------------------------------------------------------
+// ---- bf16 tiles -----------------------------------------------------------------------------------------
 
 LIULI_INLINE void store_pair(uint16_t* pair, int lane, Vec::F even, Vec::F odd) {
   Vec::store(pair + 2 * lane, Vec::pair_of_bf16(even, odd));
@@ -254,8 +251,7 @@ __attribute__((noipa)) void chunked_expand(DecodeGroups decode, const uint8_t* p
   }
 }
 
-// ---- the table entries
-// ---------------------------------------------------------------------------------------------
+// ---- the table entries ----------------------------------------------------------------------------------
 
 template <class T>
 void set_plain(WeightKernels& w) {

@@ -31,8 +31,7 @@ struct At {
 LIULI_INLINE Vec::I low_nibbles(Vec::I v) { return Vec::band(v, Vec::bytes(15)); }
 LIULI_INLINE Vec::F minus(Vec::F v) { return Vec::mul(v, Vec::set(-1.0f)); }
 
-// ---- super-blocks
-// --------------------------------------------------------------------------------------------------
+// ---- super-blocks ---------------------------------------------------------------------------------------
 
 template <bool five>
 struct Q45K {
@@ -181,8 +180,7 @@ struct IQ4XS {
   }
 };
 
-// ---- blocks of 32, two to a unit
-// -----------------------------------------------------------------------------------
+// ---- blocks of 32, two to a unit ------------------------------------------------------------------------
 
 enum class Codes32 { byte, nibble, nibble_and_bit, table };
 
@@ -224,8 +222,7 @@ using Q51 = Blocks32<DType::q5_1, Codes32::nibble_and_bit, true, -1>;
 using Q80 = Blocks32<DType::q8_0, Codes32::byte, false, 7>;
 using IQ4NL = Blocks32<DType::iq4_nl, Codes32::table, false, 7>;
 
-// ---- compile-time loops
-// --------------------------------------------------------------------------------------------
+// ---- compile-time loops ---------------------------------------------------------------------------------
 
 template <int n>
 struct Index {

@@ -14,8 +14,7 @@ namespace liuli::kernels {
 /// Instruction set levels, each a complete table. A later level is preferred where the machine has it.
 enum class Isa { scalar, avx2, avx512, avx512_bf16, amx };
 
-// ---- activations of the decode class
-// -----------------------------------------------------------------------------
+// ---- activations of the decode class --------------------------------------------------------------------
 
 /// One row's activations for one chunk of 256, as 16-bit integers ("x16"): x ≈ scale · q, q = 256 · hi + lo.
 /// scale = max|x| / 32512 over the chunk; values beyond the end of a row are zero.
@@ -30,8 +29,7 @@ struct alignas(64) ActivationChunk {
 };
 inline int activation_chunks(int64_t k) { return static_cast<int>((k + 255) / 256); }
 
-// ---- weights
-// ---------------------------------------------------------------------------------------------------
+// ---- weights --------------------------------------------------------------------------------------------
 
 constexpr int kPanelRows =
     16;  ///< weight rows in a panel; the last panel of a matrix is filled with zero rows
@@ -104,8 +102,7 @@ struct PromptKernels {
                    void* scratch) noexcept;
 };
 
-// ---- attention
-// -------------------------------------------------------------------------------------------------
+// ---- attention ------------------------------------------------------------------------------------------
 
 constexpr int kPagePositions = 64;  ///< positions per page of the KV cache
 
@@ -149,8 +146,7 @@ struct AttentionKernels {
   void (*pattern)(const float* scores, float max, float sum, int n, float* out) noexcept;
 };
 
-// ---- rows
-// ------------------------------------------------------------------------------------------------------
+// ---- rows -----------------------------------------------------------------------------------------------
 
 /// Element-wise work and reductions over one row of n values. Reductions have one fixed order per ISA and n.
 struct RowKernels {

@@ -9,8 +9,7 @@ namespace {
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-// ---- the granules form
-// ---------------------------------------------------------------------------------------------
+// ---- the granules form ----------------------------------------------------------------------------------
 
 enum class Kind {
   half,      // two bytes: a line of 32
@@ -186,8 +185,7 @@ struct Granules {
   }
 };
 
-// ---- pairs of 16-bit floats
-// ----------------------------------------------------------------------------------------
+// ---- pairs of 16-bit floats -----------------------------------------------------------------------------
 
 struct Pairs {
   static size_t bytes(int64_t k) noexcept { return round_up(static_cast<size_t>(k), kPanelK) * 32; }
@@ -205,8 +203,7 @@ struct Pairs {
   }
 };
 
-// ---- the rows form
-// -------------------------------------------------------------------------------------------------
+// ---- the rows form --------------------------------------------------------------------------------------
 
 template <DType type>
 struct RowsForm {

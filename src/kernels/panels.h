@@ -6,19 +6,18 @@
 // broadcast of four activations meets it. Below in panel order: [n] is n lines of 64 bytes, (d) a line of 32
 // bytes.
 //
-//   type            per 256 columns                              codes of 32-group g, quad j (columns 4j … 4j
-//   + 3 of the group) Q4_K            (d)(dmin)[3 scales][32 qs]                   qs[8(g/2)+j] >> 4(g&1), &
-//   15 Q5_K            (d)(dmin)[3 scales][8 qh][32 qs]             the same, bit g of qh[j] becomes bit 4
-//   Q6_K            [4 scales][16 qh][32 ql] … (d)               n=g/4, i=g%4: ql[16n+8(i&1)+j] >> 4(i/2), &
-//   15 | (qh[8n+j] >> 2i, & 3) << 4 Q2_K            (d)(dmin)[4 scales][16 qs]                   qs[8(g/4)+j]
-//   >> 2(g%4), & 3 Q3_K            [3 scales][8 hmask][16 qs] … (d)             the same, bit g of hmask[j]
-//   becomes bit 2 IQ4_XS          (d)(scales_h)[1 scales_l][32 qs]             qs[4g+j] low nibble for j < 4,
-//   qs[4g+j−4] high nibble above
+//   type            per 256 columns                              codes of 32-group g, quad j (columns 4j … 4j + 3 of the group)
+//   Q4_K            (d)(dmin)[3 scales][32 qs]                   qs[8(g/2)+j] >> 4(g&1), & 15
+//   Q5_K            (d)(dmin)[3 scales][8 qh][32 qs]             the same, bit g of qh[j] becomes bit 4
+//   Q6_K            [4 scales][16 qh][32 ql] … (d)               n=g/4, i=g%4: ql[16n+8(i&1)+j] >> 4(i/2), & 15 | (qh[8n+j] >> 2i, & 3) << 4
+//   Q2_K            (d)(dmin)[4 scales][16 qs]                   qs[8(g/4)+j] >> 2(g%4), & 3
+//   Q3_K            [3 scales][8 hmask][16 qs] … (d)             the same, bit g of hmask[j] becomes bit 2
+//   IQ4_XS          (d)(scales_h)[1 scales_l][32 qs]             qs[4g+j] low nibble for j < 4, qs[4g+j−4] high nibble above
 //                   per 64 columns (blocks 0 and 1)
 //   Q8_0            (d0)(d1)[8 q0][8 q1], bytes xor 0x80         q[j]
-//   Q4_0 IQ4_NL     (d0)(d1)[4 q0][4 q1]                         q[j] low nibble for j < 4, q[j−4] high
-//   nibble above Q4_1            (d0)(d1)(m0)(m1)[4 q0][4 q1]                 the same Q5_0 Q5_1       like
-//   Q4_0 Q4_1, [1 qh0][1 qh1] before q      the same, bit j of byte c of qh becomes bit 4 of column 4j + c
+//   Q4_0 IQ4_NL     (d0)(d1)[4 q0][4 q1]                         q[j] low nibble for j < 4, q[j−4] high nibble above
+//   Q4_1            (d0)(d1)(m0)(m1)[4 q0][4 q1]                 the same
+//   Q5_0 Q5_1       like Q4_0 Q4_1, [1 qh0][1 qh1] before q      the same, bit j of byte c of qh becomes bit 4 of column 4j + c
 //   F16 BF16        per 2 columns: [16 rows][2 columns]
 //   F32             per column: [16 rows]
 //

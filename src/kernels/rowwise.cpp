@@ -30,8 +30,7 @@ using NarrowV = hn::Vec<Narrow>;
 
 V set(float value) { return hn::Set(D(), value); }
 
-// ---- loops
-// -------------------------------------------------------------------------------------------------------
+// ---- loops ----------------------------------------------------------------------------------------------
 
 /// The first `count` lanes from memory, the others `fill`.
 template <class Tag>
@@ -98,8 +97,7 @@ float row_max(const float* x, int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(D(), best));
 }
 
-// ---- functions of one vector
-// -------------------------------------------------------------------------------------
+// ---- functions of one vector ----------------------------------------------------------------------------
 
 /// e^x for x ≤ 88 (1 ulp; 0 below −104), NaN for NaN: Highway's own gives 0 there and would hide it.
 template <class Tag, class Vec>
@@ -140,8 +138,7 @@ V gelu_erf_of(V x) {
 
 WideV widen(NarrowV x) { return hn::PromoteTo(Wide(), x); }
 
-// ---- kernels
-// -----------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------
 
 double mean_of(double total, int64_t n) { return n > 0 ? total / static_cast<double>(n) : 0; }
 

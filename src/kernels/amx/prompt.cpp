@@ -60,8 +60,7 @@ void store_rows(const Product& p, int row, int panel) {
   for (int r = 0; r < rows; r++) __builtin_memcpy(out + r * p.ldy, sums[r], sizeof sums[r]);
 }
 
-// ---- ring
-// --------------------------------------------------------------------------------------------------------
+// ---- ring -----------------------------------------------------------------------------------------------
 
 // Where the expansion is: it runs one piece ahead of the multiplication, across panels.
 struct RingHead {
@@ -111,8 +110,7 @@ void multiply_ring(const Product& p) {
   release_tiles();
 }
 
-// ---- blocked
-// -----------------------------------------------------------------------------------------------------
+// ---- blocked --------------------------------------------------------------------------------------------
 
 constexpr int kHalfB = kChunkTiles * kTileValues;  // one panel's chunk of B
 constexpr int kPairB = 2 * kHalfB;
@@ -245,8 +243,7 @@ void multiply_blocked(const Product& p) {
   release_tiles();
 }
 
-// ---- the table
-// ---------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------
 
 int tiles_over(int64_t k) { return static_cast<int>((k + kTileK - 1) / kTileK); }
 

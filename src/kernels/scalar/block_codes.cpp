@@ -18,8 +18,7 @@ int nibble(const uint8_t* bytes, int i) { return (bytes[i % 16] >> 4 * (i / 16))
 // The signed table of IQ4 plus 128, so that codes stay unsigned.
 constexpr uint8_t kIq4Plus128[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
 
-// ---- blocks of 32
-// --------------------------------------------------------------------------------------------------
+// ---- blocks of 32 ---------------------------------------------------------------------------------------
 
 struct Block32 {
   int bytes;
@@ -42,8 +41,7 @@ void split_32(const uint8_t* block, int n, BlockCodes& out) noexcept {
   }
 }
 
-// ---- super-blocks of 256
-// -------------------------------------------------------------------------------------------
+// ---- super-blocks of 256 --------------------------------------------------------------------------------
 
 // The 6-bit scales and minima of Q4_K and Q5_K, packed into 12 bytes.
 void scales_q4_k(const uint8_t* block, BlockCodes& out) {

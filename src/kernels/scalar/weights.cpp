@@ -25,8 +25,7 @@ int chunk_columns(int64_t k, int64_t chunk) {
   return static_cast<int>(left < kChunk ? left : kChunk);
 }
 
-// ---- decode class, integers
-// ----------------------------------------------------------------------------------------
+// ---- decode class, integers -----------------------------------------------------------------------------
 
 // One chunk of one output: Σ over its sub-blocks, the scale of the activations still missing.
 float dot_codes(const BlockCodesType& type, const BlockCodes& w, const int16_t* q, int columns) {
@@ -72,8 +71,7 @@ void decode_x16(const uint8_t* panel, int64_t k, const ActivationChunk* act, int
   }
 }
 
-// ---- f32
-// -----------------------------------------------------------------------------------------------------------
+// ---- f32 ------------------------------------------------------------------------------------------------
 
 template <DType type>
 void decode_f32(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx, int n_rows, float* y,
@@ -112,8 +110,7 @@ void product_f32(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx,
   }
 }
 
-// ---- prompt class
-// --------------------------------------------------------------------------------------------------
+// ---- prompt class ---------------------------------------------------------------------------------------
 
 template <DType type>
 void expand_bf16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end, uint16_t* tiles) noexcept {
@@ -133,8 +130,7 @@ void expand_bf16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end
   }
 }
 
-// ---- the table
-// -----------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------
 
 template <int id>
 void set_kernels(WeightTable& table) {
