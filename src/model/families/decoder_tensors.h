@@ -4,7 +4,7 @@
 
 namespace liuli {
 
-/// Embedding, output, norms before attention and feed-forward, q k v o, gate up down, with their shapes.
+/// Embedding, output, q k v o, gate up down, and the norms that the configuration's slots ask for, with their shapes.
 std::vector<TensorSpec> decoder_tensors(const ModelConfig& config);
 
 }  // namespace liuli

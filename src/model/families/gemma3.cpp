@@ -1,4 +1,5 @@
-// Gemma 3 (text): sandwich norms, q/k norms, GeGLU, five windowed layers to one global.
+// Gemma 3 (text): sandwich norms, q/k norms, GeGLU, five windowed layers to one global. Converters have added the 1 of
+// Gemma's (1 + w) to every norm weight already.
 #include <cmath>
 
 #include "model/families/decoder_tensors.h"
@@ -38,20 +39,8 @@ ModelConfig read_config(ConfigReader& reader) {
   return c;
 }
 
-std::vector<TensorSpec> list_tensors(const ModelConfig& c) {
-  std::vector<TensorSpec> t = decoder_tensors(c);
-  // Converters have added the 1 of Gemma's (1 + w) to every norm weight already.
-  for (int layer = 0; layer < c.n_layers; layer++) {
-    t.push_back({Role::attn_q_norm, layer, {c.head_dim}});
-    t.push_back({Role::attn_k_norm, layer, {c.head_dim}});
-    t.push_back({Role::attn_output_norm, layer, {c.d_model}});
-    t.push_back({Role::ffn_output_norm, layer, {c.d_model}});
-  }
-  return t;
-}
-
 }  // namespace
 
-const Family kGemma3 = {"gemma3", read_config, list_tensors};
+const Family kGemma3 = {"gemma3", read_config, decoder_tensors};
 
 }  // namespace liuli
