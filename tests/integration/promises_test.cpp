@@ -178,6 +178,15 @@ TEST_P(Promise, PatternRowsSumToOneAndTheResidualStreamAddsUp) {
   });
 }
 
+// A prompt longer than the usual chunk, cut in and beside its boundary; also across several pages and blocks of 256 keys.
+TEST(LongPrompt, CutAnywhereGivesTheSameBits_smollm2) {
+  Engine engine = load(real_model("smollm2"), ProductClassChoice::automatic);
+  const auto ids = some_tokens(600, engine.vocab_size(), 12);
+  const auto whole = all_logits(engine, ids, 600);
+  for (int chunk : {7, 64, 511, 512})
+    EXPECT_TRUE(same_bits(whole, all_logits(engine, ids, chunk))) << "chunk " << chunk;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Models, Promise,
     testing::Values(Case{"tiny_llama_q4_0", false, "tiny/llama/gguf/llama.Q4_0.gguf"},
