@@ -54,6 +54,7 @@ struct ModelConfig {
   QkNorm qk_norm = QkNorm::none;
   bool qkv_bias = false;  ///< biases the family requires
   bool tied_embeddings = false;
+  bool learned_positions = false;  ///< a row of a table is added to each embedding (GPT-2)
   double embedding_scale = 1;
   double attention_scale = 0;                         ///< score = scale · q·k
   double attention_soft_cap = 0, final_soft_cap = 0;  ///< 0: off

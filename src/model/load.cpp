@@ -1,6 +1,7 @@
 #include "model/load.h"
 
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -70,13 +71,23 @@ class Binder {
     return out.data();
   }
 
+  bool has(Role role, int layer) const { return found_.count({role, layer}) != 0; }
+
+  /// Rows [first, first + n) of a matrix that a file keeps in one piece (q, k and v).
+  Matrix matrix_rows(Role role, int layer, int64_t first, int64_t n) const {
+    const TensorInfo& t = *found_.at({role, layer}).tensor;
+    return Matrix(t.name, t.type, n, t.shape[1], t.data + first * row_bytes(t.type, t.shape[1]));
+  }
+
   Linear linear(Role weight, Role bias, int layer) const {
     return {matrix(weight, layer), vector(bias, layer)};
   }
 
-  Norm norm(NormKind kind, Role weight, int layer = -1) const {
+  /// beta: the role of the shift that a LayerNorm has besides its weight.
+  Norm norm(NormKind kind, Role weight, int layer = -1, std::optional<Role> beta = std::nullopt) const {
     if (kind == NormKind::none) return {};
-    return {kind, vector(weight, layer), nullptr, static_cast<float>(model_.config.norm_eps)};
+    const float* shift = kind == NormKind::layer && beta ? vector(*beta, layer) : nullptr;
+    return {kind, vector(weight, layer), shift, static_cast<float>(model_.config.norm_eps)};
   }
 
  private:
@@ -119,13 +130,29 @@ const float* key_offset(Model& model, const float* k_bias, int rope) {
   return offset.data();
 }
 
+void bind_qkv(const Binder& binder, const ModelConfig& c, int layer, Attention& a) {
+  if (!binder.has(Role::attn_qkv, layer)) {
+    a.q = binder.linear(Role::attn_q, Role::attn_q_bias, layer);
+    a.k = binder.linear(Role::attn_k, Role::attn_k_bias, layer);
+    a.v = binder.linear(Role::attn_v, Role::attn_v_bias, layer);
+    return;
+  }
+  const float* bias = binder.vector(Role::attn_qkv_bias, layer);
+  const int64_t q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
+  auto part = [&](int64_t first, int64_t n) {
+    return Linear{binder.matrix_rows(Role::attn_qkv, layer, first, n),
+                  bias == nullptr ? nullptr : bias + first};
+  };
+  a.q = part(0, q);
+  a.k = part(q, kv);
+  a.v = part(q + kv, kv);
+}
+
 Attention bind_attention(const Binder& binder, Model& model, int layer) {
   const ModelConfig& c = model.config;
   const LayerPlan& plan = c.layers[static_cast<size_t>(layer)];
   Attention a;
-  a.q = binder.linear(Role::attn_q, Role::attn_q_bias, layer);
-  a.k = binder.linear(Role::attn_k, Role::attn_k_bias, layer);
-  a.v = binder.linear(Role::attn_v, Role::attn_v_bias, layer);
+  bind_qkv(binder, c, layer, a);
   a.o = binder.linear(Role::attn_o, Role::attn_o_bias, layer);
   a.qk_norm = c.qk_norm;
   if (c.qk_norm != QkNorm::none) {
@@ -148,10 +175,10 @@ Block bind_block(const Binder& binder, Model& model, int layer) {
   const ModelConfig& c = model.config;
   const LayerPlan& plan = c.layers[static_cast<size_t>(layer)];
   Block b;
-  b.attn_norm.before = binder.norm(plan.attn_norm.before, Role::attn_norm, layer);
+  b.attn_norm.before = binder.norm(plan.attn_norm.before, Role::attn_norm, layer, Role::attn_norm_bias);
   b.attn_norm.on_output = binder.norm(plan.attn_norm.on_output, Role::attn_output_norm, layer);
   b.attention = bind_attention(binder, model, layer);
-  b.ffn_norm.before = binder.norm(plan.ffn_norm.before, Role::ffn_norm, layer);
+  b.ffn_norm.before = binder.norm(plan.ffn_norm.before, Role::ffn_norm, layer, Role::ffn_norm_bias);
   b.ffn_norm.on_output = binder.norm(plan.ffn_norm.on_output, Role::ffn_output_norm, layer);
   if (c.gated_ffn) b.ffn.gate = binder.linear(Role::ffn_gate, Role::ffn_gate_bias, layer);
   b.ffn.up = binder.linear(Role::ffn_up, Role::ffn_up_bias, layer);
@@ -181,8 +208,9 @@ Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const L
   model.config = configure(family, *source);
   const Binder binder(*source, family.list_tensors(model.config), model);
   model.token_embedding = binder.matrix(Role::token_embedding);
+  model.position_embedding = binder.matrix(Role::position_embedding);
   model.output_matrix = binder.matrix(Role::output_matrix);
-  model.final_norm = binder.norm(model.config.final_norm, Role::output_norm);
+  model.final_norm = binder.norm(model.config.final_norm, Role::output_norm, -1, Role::output_norm_bias);
   for (int layer = 0; layer < model.config.n_layers; layer++)
     model.blocks.push_back(bind_block(binder, model, layer));
   for (const RopeConfig& rope : model.config.ropes) model.rope_frequencies.push_back(rope_frequencies(rope));

@@ -68,6 +68,8 @@ std::vector<PointInfo> make_table() {
   std::vector<PointInfo> t(kPointCount);
   t[static_cast<size_t>(Point::embed)] = {"embed", false, kResid, "embedding_scale · W_E[token]",
                                           "hook_embed"};
+  t[static_cast<size_t>(Point::pos_embed)] = {"pos_embed", false, kResid, "W_pos[position]",
+                                              "hook_pos_embed"};
   t[static_cast<size_t>(Point::logits)] = {"logits", false, kLogits, "W_U · ln_final.out (then the soft cap)",
                                            ""};
   fill_block_points(t);

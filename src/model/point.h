@@ -16,6 +16,7 @@ constexpr int kNormSites = 5, kNormStages = 7;
 /// What is seen. The norm stages follow one another per site: norm_point() finds them.
 enum class Point : uint8_t {
   embed,
+  pos_embed,
   resid_pre,
   attn_out,
   resid_mid,

@@ -14,6 +14,18 @@ GgufName gguf_name(Role role) {
   switch (role) {
     case Role::token_embedding:
       return {"token_embd.weight", false};
+    case Role::position_embedding:
+      return {"position_embd.weight", false};
+    case Role::output_norm_bias:
+      return {"output_norm.bias", false};
+    case Role::attn_norm_bias:
+      return {"attn_norm.bias", true};
+    case Role::attn_qkv:
+      return {"attn_qkv.weight", true};
+    case Role::attn_qkv_bias:
+      return {"attn_qkv.bias", true};
+    case Role::ffn_norm_bias:
+      return {"ffn_norm.bias", true};
     case Role::output_norm:
       return {"output_norm.weight", false};
     case Role::output_matrix:

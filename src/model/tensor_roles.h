@@ -10,10 +10,15 @@ namespace liuli {
 
 enum class Role : uint8_t {
   token_embedding,
+  position_embedding,
   output_norm,
+  output_norm_bias,
   output_matrix,
   rope_divisors,
   attn_norm,
+  attn_norm_bias,
+  attn_qkv,
+  attn_qkv_bias,
   attn_q,
   attn_k,
   attn_v,
@@ -26,6 +31,7 @@ enum class Role : uint8_t {
   attn_k_norm,
   attn_output_norm,
   ffn_norm,
+  ffn_norm_bias,
   ffn_gate,
   ffn_up,
   ffn_down,

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "model/block.h"
+#include "ops/activation.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
 
@@ -48,6 +49,15 @@ std::vector<int> place_sequences(std::span<const SequenceInput> inputs, Step& s)
   return tokens;
 }
 
+// x += W_pos[position]
+void add_positions(const Model& model, Step& s, Rows x) {
+  const Arena::Scope scratch(s.ops.scratch);
+  Rows rows = make_rows(s.ops.scratch, x.n, x.width);
+  embedding_forward(s.ops, model.position_embedding, s.positions, 1.0f, rows);
+  s.probe(Point::pos_embed, -1, rows);
+  add_in_place(s.ops, x, rows, 1.0f);
+}
+
 Rows wanted_rows(Rows x, const StepOptions& options, const Step& s) {
   if (options.every_logit) return x;
   if (s.sequences.size() == 1) return x.slice(x.n - 1, 1);
@@ -89,6 +99,7 @@ Rows transformer_forward(const Model& model, Runner& runner, std::span<const Seq
   Rows x = make_rows(runner.scratch, static_cast<int64_t>(tokens.size()), config.d_model);
   embedding_forward(ops, model.token_embedding, tokens, static_cast<float>(config.embedding_scale), x);
   s.probe(Point::embed, -1, x);
+  if (config.learned_positions) add_positions(model, s, x);
   for (int layer = 0; layer < config.n_layers; layer++)
     block_forward(model.blocks[static_cast<size_t>(layer)], layer, x, s);
   if (options.no_logits) return {};

@@ -52,8 +52,9 @@ struct Block {
 /// Immutable once loaded; any number of sequences and threads may run on it.
 struct Model {
   ModelConfig config;
-  Matrix token_embedding;  ///< [vocab_size, d_model]
-  Matrix output_matrix;    ///< empty when tied to token_embedding
+  Matrix token_embedding;     ///< [vocab_size, d_model]
+  Matrix position_embedding;  ///< [max_seq_len, d_model], or empty
+  Matrix output_matrix;       ///< empty when tied to token_embedding
   Norm final_norm;
   std::vector<Block> blocks;
   std::vector<std::vector<double>> rope_frequencies;  ///< per ModelConfig::ropes
@@ -72,6 +73,7 @@ namespace detail {
 template <class M, class F>
 void visit_matrices(M& model, F&& f) {
   f(model.token_embedding);
+  if (!model.position_embedding.empty()) f(model.position_embedding);
   for (auto& b : model.blocks)
     for (auto* linear : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.ffn.gate,
                          &b.ffn.up, &b.ffn.down})

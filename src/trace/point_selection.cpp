@@ -80,6 +80,8 @@ bool has_point(const ModelConfig& c, Point point, int layer) {
       return c.qk_norm != QkNorm::none;
     case Point::mlp_pre_linear:
       return c.gated_ffn;
+    case Point::pos_embed:
+      return c.learned_positions;
     default:
       return true;
   }
@@ -163,6 +165,7 @@ int64_t axis_size(const ModelConfig& c, Axis axis, int64_t n_tokens) {
 
 std::vector<PointPlace> all_places(const ModelConfig& config) {
   std::vector<PointPlace> places = {{Point::embed, -1}};
+  if (has_point(config, Point::pos_embed, -1)) places.push_back({Point::pos_embed, -1});
   const std::vector<Point> order = block_order();
   for (int layer = 0; layer < config.n_layers; layer++)
     for (Point point : order)
@@ -213,7 +216,7 @@ PointDescription describe(Point point, F&& axis_text) {
 }
 
 std::vector<Point> every_point() {
-  std::vector<Point> order = {Point::embed};
+  std::vector<Point> order = {Point::embed, Point::pos_embed};
   for (Point p : block_order()) order.push_back(p);
   for (Point p : final_order()) order.push_back(p);
   return order;

@@ -71,8 +71,9 @@ bool Recorder::needs_one_pass() const {
 }
 
 bool Recorder::needs_every_logit() const {
-  return std::any_of(places_.begin(), places_.end(),
-                     [](const PointPlace& place) { return place.layer < 0 && place.point != Point::embed; });
+  return std::any_of(places_.begin(), places_.end(), [](const PointPlace& place) {
+    return place.layer < 0 && place.point != Point::embed && place.point != Point::pos_embed;
+  });
 }
 
 }  // namespace liuli

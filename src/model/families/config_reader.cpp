@@ -79,7 +79,7 @@ int64_t ConfigReader::uniform_count(const std::string& key, int64_t max, std::op
   return values.front();
 }
 
-ModelConfig ConfigReader::common(const char* family) {
+ModelConfig ConfigReader::common(const char* family, NormKind norm) {
   ModelConfig c;
   c.family = family;
   c.name = source_.metadata().text("general.name").value_or("");
@@ -99,7 +99,9 @@ ModelConfig ConfigReader::common(const char* family) {
   if (value_length != c.head_dim)
     throw Error(ErrorCode::unsupported, fmt::format("{}: value_length {} differs from key_length {}",
                                                     source_.path(), value_length, c.head_dim));
-  c.norm_eps = number("attention.layer_norm_rms_epsilon");
+  c.norm_eps =
+      number(norm == NormKind::rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon");
+  c.final_norm = norm;
   c.attention_scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
   const TensorInfo* embedding = source_.find("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2)

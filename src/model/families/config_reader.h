@@ -28,7 +28,7 @@ class ConfigReader {
 
   /// What every decoder-only family shares: name, sizes, heads, head_dim, eps, context. `d_model` etc. are
   /// checked to fit.
-  ModelConfig common(const char* family);
+  ModelConfig common(const char* family, NormKind norm = NormKind::rms);
   /// "rope.*": theta, scaling none or linear; others are refused by name.
   RopeConfig rope(int64_t head_dim);
   /// The divisors tensor of llama3 scaling, if the file has one.

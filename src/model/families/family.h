@@ -18,7 +18,7 @@ struct Family {
   std::vector<TensorSpec> (*list_tensors)(const ModelConfig& config);
 };
 
-extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2;
+extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2, kGpt2;
 
 /// The family of an architecture's name, or null.
 const Family* find_family(std::string_view architecture);

@@ -2,7 +2,7 @@
 
 namespace liuli {
 namespace {
-constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kQwen3, &kGemma3, &kOlmo2};
+constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kQwen3, &kGemma3, &kOlmo2, &kGpt2};
 }
 
 const Family* find_family(std::string_view architecture) {
