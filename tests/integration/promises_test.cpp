@@ -38,7 +38,9 @@ bool same_bits(const std::vector<std::vector<float>>& a, const std::vector<std::
 
 class Promise : public testing::TestWithParam<Case> {
  protected:
-  int length() const { return GetParam().real ? 150 : 90; }
+  static int length(const Engine& engine) {
+    return static_cast<int>(std::min<int64_t>(GetParam().real ? 150 : 90, engine.config().max_seq_len));
+  }
   template <class F>
   void in_every_class(F&& f) {
     for (ProductClassChoice choice : kClasses) {
@@ -51,7 +53,7 @@ class Promise : public testing::TestWithParam<Case> {
 
 TEST_P(Promise, CaptureChangesNoBit) {
   in_every_class([&](Engine& engine, ProductClassChoice) {
-    const auto ids = some_tokens(length(), engine.vocab_size(), 1);
+    const auto ids = some_tokens(length(engine), engine.vocab_size(), 1);
     const auto plain = all_logits(engine, ids);
     const std::vector<std::string> everything = {"*"},
                                    patterns = {"blocks.0.*", "blocks.*.attn.pattern", "ln_final.*", "logits"};
@@ -67,7 +69,7 @@ TEST_P(Promise, CaptureChangesNoBit) {
 
 TEST_P(Promise, ThreadsAndChunksChangeNoBit) {
   in_every_class([&](Engine& two, ProductClassChoice choice) {
-    const auto ids = some_tokens(length(), two.vocab_size(), 2);
+    const auto ids = some_tokens(length(two), two.vocab_size(), 2);
     const auto whole = all_logits(two, ids);
     for (int chunk : {1, 7, 64})
       EXPECT_TRUE(same_bits(whole, all_logits(two, ids, chunk))) << "chunk " << chunk;
@@ -84,7 +86,7 @@ TEST_P(Promise, ARowInABatchOfEightIsTheRowAlone) {
     std::vector<Session> alone, together;
     std::vector<Session*> pointers;
     for (int b = 0; b < kBatch; b++) {
-      const auto prompt = some_tokens(3 + 11 * b, engine.vocab_size(), static_cast<unsigned>(b));
+      const auto prompt = some_tokens(3 + 7 * b, engine.vocab_size(), static_cast<unsigned>(b));
       alone.emplace_back(engine).feed(prompt);
       together.emplace_back(engine).feed(prompt);
     }
@@ -107,8 +109,8 @@ TEST_P(Promise, ASecondTurnReusesTheCacheByTheRule) {
   in_every_class([&](Engine& engine, ProductClassChoice) {
     // First turn: prompt class; generated tokens: decode class. Second turn: the rest of its prompt, prompt
     // class.
-    const auto first = some_tokens(40, engine.vocab_size(), 5),
-               more = some_tokens(20, engine.vocab_size(), 6);
+    const auto first = some_tokens(35, engine.vocab_size(), 5),
+               more = some_tokens(15, engine.vocab_size(), 6);
     GenerateSettings settings;
     settings.max_tokens = 6;
     settings.ignore_eos = true;
