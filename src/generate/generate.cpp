@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include <fmt/format.h>
-
+#include "core/check.h"
 #include "generate/sampler.h"
 #include "generate/stop_matcher.h"
 #include "liuli/error.h"
@@ -136,10 +135,7 @@ const char* to_string(StopReason reason) {
 
 GenerateResult generate(const GenerationContext& context, Sequence& sequence, const std::vector<int>& prompt,
                         const GenerateSettings& settings, const TokenCallback& on_token) {
-  if (prompt.empty()) throw Error(ErrorCode::invalid_argument, "the prompt has no tokens");
-  if (static_cast<int64_t>(prompt.size()) > context.max_context)
-    throw Error(ErrorCode::out_of_memory, fmt::format("the prompt has {} tokens, the context holds {}",
-                                                      prompt.size(), context.max_context));
+  LIULI_CHECK(!prompt.empty() && static_cast<int64_t>(prompt.size()) <= context.max_context);
   return Generation(context, sequence, settings, on_token).run(prompt);
 }
 

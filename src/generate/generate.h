@@ -21,9 +21,8 @@ struct GenerationContext {
 using TokenCallback = std::function<bool(const GeneratedToken&)>;
 
 /// Makes `prompt` the sequence's tokens, reusing its cache where the beginning agrees (at least the last
-/// token is computed anew, for its logits), and continues it. Errors: invalid_argument (empty prompt, token
-/// outside the vocabulary), out_of_memory (the prompt does not fit into the context), cancelled (before the
-/// first token).
+/// token is computed anew, for its logits), and continues it. Errors: cancelled (before the first token).
+/// REQUIRES: a prompt of 1 … max_context tokens within the vocabulary (the session checks what a user gives).
 GenerateResult generate(const GenerationContext& context, Sequence& sequence, const std::vector<int>& prompt,
                         const GenerateSettings& settings, const TokenCallback& on_token);
 

@@ -23,6 +23,15 @@ constexpr auto kLikelier = [](const auto& a, const auto& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 };
 
+int likeliest(std::span<const float> logits) {
+  return static_cast<int>(
+      kernels::best_kernels().rows.argmax(logits.data(), static_cast<int64_t>(logits.size())));
+}
+
+bool penalises(const SamplingSettings& s) {
+  return s.repetition_penalty != 1 || s.presence_penalty != 0 || s.frequency_penalty != 0;
+}
+
 }  // namespace
 
 Sampler::Sampler(const SamplingSettings& settings) : settings_(settings), rng_(settings.seed) {
@@ -38,19 +47,22 @@ Sampler::Sampler(const SamplingSettings& settings) : settings_(settings), rng_(s
 
 int Sampler::sample(std::span<const float> logits, std::span<const int> history) {
   LIULI_CHECK(!logits.empty());
+  if (settings_.temperature == 0 && !adjusts()) return likeliest(logits);  // nothing to copy
   logits_.assign(logits.begin(), logits.end());
   apply_biases_and_penalties(history);
-  if (settings_.temperature == 0) return greedy();
+  if (settings_.temperature == 0) return likeliest(logits_);
   candidates_.clear();
   for (size_t i = 0; i < logits_.size(); i++)
     if (!std::isnan(logits_[i])) candidates_.push_back({logits_[i], static_cast<int>(i)});
-  if (candidates_.empty()) return greedy();
+  if (candidates_.empty()) return likeliest(logits_);
   keep_top_k();
   softmax_with_temperature();
   keep_top_p();
   keep_min_p();
   return draw();
 }
+
+bool Sampler::adjusts() const { return !settings_.logit_bias.empty() || penalises(settings_); }
 
 void Sampler::apply_biases_and_penalties(std::span<const int> history) {
   const auto n = static_cast<int>(logits_.size());
@@ -60,9 +72,7 @@ void Sampler::apply_biases_and_penalties(std::span<const int> history) {
                   fmt::format("logit bias for token {}, the vocabulary has {}", id, n));
     logits_[static_cast<size_t>(id)] += bias;
   }
-  if (settings_.repetition_penalty == 1 && settings_.presence_penalty == 0 &&
-      settings_.frequency_penalty == 0)
-    return;
+  if (!penalises(settings_)) return;
   const size_t window =
       settings_.penalty_window < 0 ? history.size() : static_cast<size_t>(settings_.penalty_window);
   std::unordered_map<int, int> counts;
@@ -73,11 +83,6 @@ void Sampler::apply_biases_and_penalties(std::span<const int> history) {
     logit = logit > 0 ? logit / settings_.repetition_penalty : logit * settings_.repetition_penalty;
     logit -= settings_.presence_penalty + static_cast<float>(count) * settings_.frequency_penalty;
   }
-}
-
-int Sampler::greedy() const {
-  return static_cast<int>(
-      kernels::best_kernels().rows.argmax(logits_.data(), static_cast<int64_t>(logits_.size())));
 }
 
 void Sampler::keep_top_k() {

@@ -23,8 +23,8 @@ class Sampler {
     float logit;
     int id;
   };
+  bool adjusts() const;  ///< whether biases or penalties can move a logit
   void apply_biases_and_penalties(std::span<const int> history);
-  int greedy() const;
   void keep_top_k();
   void softmax_with_temperature();
   void keep_top_p();

@@ -117,14 +117,11 @@ void attend(const Attention& a, int layer, Rows q, Rows z, Step& s) {
   const int64_t n = list_items(a, s, nullptr);
   auto* items = s.ops.scratch.array<WorkItem>(n);
   list_items(a, s, items);
-  const int head_dim = static_cast<int>(a.head_dim), group = static_cast<int>(a.n_heads / a.n_kv_heads);
-  const int64_t scratch_bytes =
-      round_up(static_cast<int64_t>(kernel.scratch_bytes(head_dim, head_dim, group)), 64);
-  auto* scratch = s.ops.scratch.array<uint8_t>(scratch_bytes * s.ops.pool.size());
+  const AttentionScratch scratch = attention_scratch(a, s);
   std::atomic<int64_t> next{0};
   s.ops.pool.run([&](int thread) {
     for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;)
-      kernel.attend(item_arguments(a, layer, items[n - 1 - i], q, z), scratch + scratch_bytes * thread);
+      kernel.attend(item_arguments(a, layer, items[n - 1 - i], q, z), scratch.of(thread));
   });
 }
 
@@ -150,6 +147,13 @@ kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const 
   args.scale = a.scale;
   args.soft_cap = a.soft_cap;
   return args;
+}
+
+AttentionScratch attention_scratch(const Attention& a, const Step& s) {
+  const int head_dim = static_cast<int>(a.head_dim), group = static_cast<int>(a.n_heads / a.n_kv_heads);
+  const auto bytes = static_cast<int64_t>(s.ops.attention.scratch_bytes(head_dim, head_dim, group));
+  const int64_t per_thread = round_up(bytes, 64);
+  return {s.ops.scratch.array<uint8_t>(per_thread * s.ops.pool.size()), per_thread};
 }
 
 Rows attention_forward(const Attention& a, int layer, Rows h, Step& s) {

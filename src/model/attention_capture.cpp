@@ -147,18 +147,14 @@ void attend_and_show_scores(const Attention& a, int layer, Rows q, Rows z, Step&
   const int64_t n_keys = sequence.first_position + sequence.n_rows, group = a.n_heads / a.n_kv_heads;
   Scores values{sequence.n_rows, n_keys, arena.floats(a.n_heads * sequence.n_rows * n_keys),
                 arena.floats(a.n_heads * sequence.n_rows), arena.floats(a.n_heads * sequence.n_rows)};
-  const int head_dim = static_cast<int>(a.head_dim);
-  const auto& kernel = s.ops.attention;
-  const int64_t scratch_bytes =
-      round_up(static_cast<int64_t>(kernel.scratch_bytes(head_dim, head_dim, static_cast<int>(group))), 64);
-  auto* scratch = arena.array<uint8_t>(scratch_bytes * s.ops.pool.size());
+  const AttentionScratch scratch = attention_scratch(a, s);
   s.ops.pool.parallel_for(a.n_kv_heads, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t head = begin; head < end; head++) {
       auto args = attention_arguments(a, layer, sequence, head, q, z);
       args.scores = values.row(head * group, 0);
       args.row_max = values.max + head * group * sequence.n_rows;
       args.row_sum = values.sum + head * group * sequence.n_rows;
-      kernel.attend(args, scratch + scratch_bytes * thread);
+      s.ops.attention.attend(args, scratch.of(thread));
     }
   });
   show_pattern(a, layer, sequence, values, s);

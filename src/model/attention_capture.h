@@ -10,6 +10,14 @@ namespace liuli {
 kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const SequenceRows& sequence,
                                            int64_t kv_head, Rows q, Rows z);
 
+/// The kernel's scratch, one piece per thread of the step's pool.
+struct AttentionScratch {
+  uint8_t* data;
+  int64_t bytes_per_thread;
+  void* of(int thread) const { return data + bytes_per_thread * thread; }
+};
+AttentionScratch attention_scratch(const Attention& a, const Step& s);
+
 /// What this step takes off its keys before they are stored: the offset in the classes with a bf16 cache,
 /// else null.
 const float* rounding_offset(const Attention& a, const Step& s);

@@ -7,17 +7,22 @@ namespace liuli {
 
 using kernels::kPagePositions;
 
+namespace {
+// Pages lie one after another in a buffer: each starts on a line of its own.
+size_t head_page_bytes(const CacheShape& shape, const kernels::AttentionKernels& kernels) {
+  return static_cast<size_t>(
+      round_up(static_cast<int64_t>(kernels.page_bytes(shape.head_dim, shape.value_dim)), 64));
+}
+}  // namespace
+
 KvCache::KvCache(CacheShape shape, const kernels::AttentionKernels& kernels)
     : shape_(shape),
       kernels_(&kernels),
-      page_bytes_(static_cast<size_t>(
-          round_up(static_cast<int64_t>(kernels.page_bytes(shape.head_dim, shape.value_dim)), 64))),
+      page_bytes_(head_page_bytes(shape, kernels)),
       table_(static_cast<size_t>(shape.n_layers * shape.n_kv_heads)) {}
 
 size_t KvCache::bytes_per_page(const CacheShape& shape, const kernels::AttentionKernels& kernels) {
-  return static_cast<size_t>(
-             round_up(static_cast<int64_t>(kernels.page_bytes(shape.head_dim, shape.value_dim)), 64)) *
-         static_cast<size_t>(shape.n_layers * shape.n_kv_heads);
+  return head_page_bytes(shape, kernels) * static_cast<size_t>(shape.n_layers * shape.n_kv_heads);
 }
 
 void KvCache::extend(int n, ProductClass product_class) {
