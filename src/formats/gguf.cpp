@@ -186,7 +186,9 @@ class GgufSource final : public WeightSource {
 
   const std::string& path() const override { return parts_[0].path; }
   std::string format() const override { return fmt::format("GGUF v{}", parts_[0].version); }
+  Naming naming() const override { return Naming::gguf; }
   const Metadata& metadata() const override { return parts_[0].metadata; }
+  std::optional<std::string> companion(std::string_view) const override { return std::nullopt; }
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   const TensorInfo* find(std::string_view name) const override {
     const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), name,

@@ -53,13 +53,22 @@ class Metadata {
   virtual std::string json(std::string_view key, size_t limit) const = 0;
 };
 
+/// How a source spells keys and tensors: GGUF's "llama.block_count" and "blk.0.attn_q.weight", or a Hugging Face
+/// folder's "num_hidden_layers" (of config.json, nested objects joined by dots) and
+/// "model.layers.0.self_attn.q_proj.weight".
+enum class Naming : uint8_t { gguf, hugging_face };
+
 /// A model on disk: its tensors and its metadata. Immutable, safe to read from several threads.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
   virtual const std::string& path() const = 0;
   virtual std::string format() const = 0;  ///< "GGUF v3"
+  virtual Naming naming() const = 0;
   virtual const Metadata& metadata() const = 0;
+  /// The contents of a small file beside the weights ("tokenizer.json", "generation_config.json"); nothing if there
+  /// is none. A GGUF file carries everything itself and has none. Errors: io_error.
+  virtual std::optional<std::string> companion(std::string_view file_name) const = 0;
   virtual const std::vector<TensorInfo>& tensors() const = 0;  ///< in file order
   virtual const TensorInfo* find(std::string_view name) const = 0;
   /// A hint: the tensor was copied and will not be read soon. A mapped file stops counting in this process's
@@ -68,7 +77,8 @@ class WeightSource {
   virtual int64_t file_bytes() const = 0;  ///< all parts together
 };
 
-/// Opens a model file (all parts of a split one). Errors: not_found, io_error, corrupt_file, unsupported.
+/// Opens a model: a GGUF file (all parts of a split one), a Hugging Face folder, or a safetensors file in one.
+/// Errors: not_found, io_error, corrupt_file, unsupported.
 std::unique_ptr<WeightSource> open_weights(const std::string& path);
 
 }  // namespace liuli
