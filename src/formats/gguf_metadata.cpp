@@ -259,6 +259,17 @@ std::string GgufMetadata::type_name(std::string_view key) const {
   return entry == nullptr ? "" : entry->type_text();
 }
 
+std::optional<std::string> GgufMetadata::record(std::string_view key) const {
+  const Entry* entry = find(key);
+  if (entry == nullptr) return std::nullopt;
+  // The type (and an array's element type and length) stand right before the values.
+  const uint8_t* begin = entry->values - (entry->is_array ? 4 + 4 + 8 : 4);
+  const uint8_t* end = entry->values + entry->count * row_of(entry->element).bytes;
+  if (entry->element == GgufType::string)
+    for (uint64_t i = 0; i < entry->count; i++) next_string(end);
+  return std::string(reinterpret_cast<const char*>(begin), static_cast<size_t>(end - begin));
+}
+
 std::string GgufMetadata::json(std::string_view key, size_t limit) const {
   const Entry* entry = find(key);
   if (entry == nullptr) return "null";

@@ -34,6 +34,8 @@ class GgufMetadata final : public Metadata {
   bool is_array(std::string_view key) const override;
   std::string type_name(std::string_view key) const override;
   std::string json(std::string_view key, size_t limit) const override;
+  /// The record as stored, without its key: u32 type and value. For carrying a key over unchanged; nothing if absent.
+  std::optional<std::string> record(std::string_view key) const;
 
  private:
   /// One record. A single value is an array of one element that is not marked as an array.
