@@ -15,6 +15,6 @@ if [ -n "$missing" ]; then
 fi
 
 cmake -G Ninja -S . -B build/aarch64 -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_FLAGS_RELEASE=-O3 "-DLIULI_FOLDERS=core;kernels"
+  -DCMAKE_CXX_FLAGS_RELEASE=-O3 "-DLIULI_ONLY_FOLDERS=core;kernels"
 cmake --build build/aarch64
 ctest --test-dir build/aarch64 --output-on-failure "$@"
