@@ -195,6 +195,7 @@ class GgufSource final : public WeightSource {
                                      [&](uint32_t i, std::string_view n) { return tensors_[i].name < n; });
     return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
   }
+  const std::vector<SetAside>& set_aside() const override { return set_aside_; }
   void give_back(const TensorInfo& tensor) const override {
     for (const GgufFile& part : parts_)
       if (tensor.data >= part.bytes.data && tensor.data < part.bytes.data + part.bytes.size)
@@ -220,7 +221,8 @@ class GgufSource final : public WeightSource {
 
   std::vector<GgufFile> parts_;
   std::vector<TensorInfo> tensors_;
-  std::vector<uint32_t> by_name_;  ///< indices into tensors_
+  std::vector<uint32_t> by_name_;    ///< indices into tensors_
+  std::vector<SetAside> set_aside_;  ///< nothing: an element type that is not known fails the whole file
 };
 
 }  // namespace
@@ -252,7 +254,5 @@ std::unique_ptr<WeightSource> open_gguf_bytes(const std::string& path, FileBytes
 std::unique_ptr<WeightSource> join_gguf(std::vector<GgufFile> parts) {
   return std::make_unique<GgufSource>(std::move(parts));
 }
-
-std::unique_ptr<WeightSource> open_weights(const std::string& path) { return open_gguf(path); }
 
 }  // namespace liuli

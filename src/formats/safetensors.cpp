@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <numeric>
 
 #include "core/half.h"
 #include "formats/byte_cursor.h"
+#include "formats/strict_json.h"
 #include "formats/weight_source.h"
 #include "liuli/error.h"
 
@@ -16,13 +17,18 @@ constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr int kMaxDepth = 4;
 constexpr size_t kMaxRank = 8;
 
-struct PlainType {
+constexpr size_t kMaxTensors = 1'000'000;
+constexpr size_t kMaxNameBytes = 1024;
+
+struct StoredType {
   const char* name;
-  int64_t bytes;
+  int64_t bits;
 };
-constexpr PlainType kTypes[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
-                                {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},
-                                {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8}};
+constexpr StoredType kTypes[] = {
+    {"BOOL", 8}, {"U8", 8},      {"I8", 8},      {"F8_E4M3", 8},     {"F8_E5M2", 8},     {"F8_E8M0", 8},
+    {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"U16", 16},
+    {"I16", 16}, {"F16", 16},    {"BF16", 16},   {"U32", 32},        {"I32", 32},        {"F32", 32},
+    {"U64", 64}, {"I64", 64},    {"F64", 64},    {"C64", 64}};
 
 using Json = nlohmann::json;
 
@@ -30,27 +36,26 @@ using Json = nlohmann::json;
   throw Error(ErrorCode::corrupt_file, fmt::format("{}: {}", path, reason));
 }
 
-/// Parses the header; a parser that keeps the last of two equal keys would hide a tensor, so names are
-/// counted.
+/// The official writer pads with spaces, and nothing else stands around the object.
 Json parse_header(const std::string& path, std::string_view text) {
   if (text.empty() || text[0] != '{')
     fail(path, fmt::format("the header begins with {}, not \"{{\"", quoted_name(text.substr(0, 1))));
-  std::set<std::string> names;
-  std::string problem;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kMaxDepth) problem = fmt::format("the header nests deeper than {} levels", kMaxDepth);
-    if (event == Json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second)
-      problem = fmt::format("tensor {} appears twice in the header", quoted_name(value.get<std::string>()));
-    return problem.empty();
-  };
-  Json header;
-  try {
-    header = Json::parse(text, watch);
-  } catch (const Json::exception& e) {
-    fail(path, fmt::format("the header of {} bytes is not JSON: {}", text.size(), e.what()));
-  }
-  if (!problem.empty()) fail(path, problem);
+  const size_t end = text.find_last_not_of(' ') + 1;
+  if (text[end - 1] != '}')
+    fail(path, fmt::format("the header ends with {}, not \"}}\"", quoted_name(text.substr(end - 1, 1))));
+  Json header = parse_json_object(path + ": the header", text.substr(0, end), kMaxDepth);
+  if (header.size() > kMaxTensors + 1)
+    fail(path, fmt::format("the header names {} tensors, the limit is {}", header.size(), kMaxTensors));
   return header;
+}
+
+void check_name(const std::string& path, const std::string& name) {
+  if (name.size() > kMaxNameBytes)
+    fail(path, fmt::format("tensor {} has a name of {} bytes, the limit is {}", quoted_name(name),
+                           name.size(), kMaxNameBytes));
+  if (name.find('\0') != name.npos)
+    fail(path,
+         fmt::format("tensor {} has a NUL in its name, at byte {}", quoted_name(name), name.find('\0')));
 }
 
 std::vector<int64_t> counts(const std::string& path, const std::string& name, const Json& entry,
@@ -74,17 +79,21 @@ int64_t bytes_of(const std::string& path, const SafetensorsFile::Tensor& tensor)
   if (type == std::end(kTypes))
     throw Error(ErrorCode::unsupported, fmt::format("{}: tensor {} has the unknown dtype {}", path,
                                                     quoted_name(tensor.name), quoted_name(tensor.dtype)));
-  int64_t bytes = type->bytes;
+  int64_t bits = type->bits;
   for (const int64_t d : tensor.shape)
-    if (__builtin_mul_overflow(bytes, d, &bytes))
-      fail(path, fmt::format("tensor {}: shape {} needs more than {} bytes", quoted_name(tensor.name),
+    if (__builtin_mul_overflow(bits, d, &bits))
+      fail(path, fmt::format("tensor {}: shape {} needs more than {} bits", quoted_name(tensor.name),
                              shape_text(tensor.shape), INT64_MAX));
-  return bytes;
+  if (bits % 8 != 0)
+    fail(path, fmt::format("tensor {}: {} of shape {} has {} bits, not a whole number of bytes",
+                           quoted_name(tensor.name), tensor.dtype, shape_text(tensor.shape), bits));
+  return bits / 8;
 }
 
 /// One header entry; `data` is the start of the data section, of `data_bytes` bytes.
 SafetensorsFile::Tensor read_tensor(const std::string& path, const std::string& name, const Json& entry,
                                     const uint8_t* data, int64_t data_bytes) {
+  check_name(path, name);
   if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string())
     fail(path, fmt::format("tensor {} has no dtype", quoted_name(name)));
   SafetensorsFile::Tensor tensor{name, entry["dtype"].get<std::string>(), counts(path, name, entry, "shape")};
@@ -180,12 +189,16 @@ SafetensorsFile::SafetensorsFile(const std::string& path, FileBytes bytes)
     return a.data != b.data ? a.data < b.data : a.bytes < b.bytes;
   });
   check_layout(path_, tensors_, data, data_bytes);
+  by_name_.resize(tensors_.size());
+  std::iota(by_name_.begin(), by_name_.end(), 0u);
+  std::sort(by_name_.begin(), by_name_.end(),
+            [&](uint32_t a, uint32_t b) { return tensors_[a].name < tensors_[b].name; });
 }
 
 const SafetensorsFile::Tensor* SafetensorsFile::find(std::string_view name) const {
-  const auto at =
-      std::find_if(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.name == name; });
-  return at != tensors_.end() ? &*at : nullptr;
+  const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                                   [&](uint32_t i, std::string_view n) { return tensors_[i].name < n; });
+  return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
 }
 
 const SafetensorsFile::Tensor& SafetensorsFile::require(std::string_view name) const {

@@ -60,6 +60,8 @@ class SafetensorsFile {
   const SafetensorsMetadata& metadata() const { return metadata_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }  ///< in the order of their data
   const Tensor* find(std::string_view name) const;
+  const std::string& path() const { return path_; }
+  const FileBytes& bytes() const { return bytes_; }
 
   std::vector<float> floats(std::string_view name) const;      ///< F32, F16, BF16; F64 rounded
   std::vector<double> doubles(std::string_view name) const;    ///< F64, F32, F16, BF16
@@ -73,6 +75,7 @@ class SafetensorsFile {
   FileBytes bytes_;
   SafetensorsMetadata metadata_;
   std::vector<Tensor> tensors_;
+  std::vector<uint32_t> by_name_;  ///< indices into tensors_
 };
 
 }  // namespace liuli

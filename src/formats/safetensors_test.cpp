@@ -103,7 +103,10 @@ TEST(Safetensors, ReaderRefusesBrokenHeaders) {
   expect_refused(Bytes().put<uint64_t>(100).raw("{}").data(), "needs 100 bytes, 2 are left");
   expect_refused(Bytes().put<uint64_t>(UINT64_MAX).raw("{}").data(), "100000000");
   expect_refused(file_of(" {}", ""), "begins with");
-  expect_refused(file_of("{", ""), "not JSON");
+  expect_refused(file_of("{", ""), "ends with");
+  expect_refused(file_of("{}\n", ""), "ends with");
+  expect_refused(file_of("{\"a\":}", ""), "not JSON");
+  expect_refused(file_of(R"({"a\u0000b":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", ""), "NUL");
   expect_refused(file_of("{\"a\":[[[[[[1]]]]]]}", ""), "deeper than 4");
   expect_refused(file_of(R"({"a":1})", ""), "no dtype");
   expect_refused(file_of(R"({"__metadata__":{"a":1}})", ""), "not a string");
@@ -126,6 +129,7 @@ TEST(Safetensors, ReaderRefusesShapesAndOffsetsThatContradict) {
   expect_refused(file_of(entry("[-2]", "[0,8]"), "12345678"), "whole number");
   expect_refused(file_of(entry("[2.0]", "[0,8]"), "12345678"), "whole number");
   expect_refused(file_of(entry("[4194305,4194305,211106198978564]", "[0,8]"), "12345678"), "needs more than");
+  expect_refused(file_of(entry("[4611686018427387904]", "[0,8]"), "12345678"), "needs more than");
   expect_refused(file_of(entry("[1,1,1,1,1,1,1,1,2]", "[0,8]"), "12345678"), "9 dimensions");
   expect_refused(file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
                          R"("b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",

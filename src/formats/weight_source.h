@@ -58,6 +58,11 @@ class Metadata {
 /// "model.layers.0.self_attn.q_proj.weight".
 enum class Naming : uint8_t { gguf, hugging_face };
 
+/// A tensor that the files hold and tensors() leaves out, and why: "is stored as F8_E5M2, which Liuli does not read".
+struct SetAside {
+  std::string name, reason;
+};
+
 /// A model on disk: its tensors and its metadata. Immutable, safe to read from several threads.
 class WeightSource {
  public:
@@ -71,6 +76,8 @@ class WeightSource {
   virtual std::optional<std::string> companion(std::string_view file_name) const = 0;
   virtual const std::vector<TensorInfo>& tensors() const = 0;  ///< in file order
   virtual const TensorInfo* find(std::string_view name) const = 0;
+  /// Whoever needs a tensor that find() lacks tells the user the reason from here. Sorted by name.
+  virtual const std::vector<SetAside>& set_aside() const = 0;
   /// A hint: the tensor was copied and will not be read soon. A mapped file stops counting in this process's
   /// memory; reading it again still works.
   virtual void give_back(const TensorInfo& tensor) const = 0;

@@ -68,7 +68,9 @@ DecodedTensor decode_tensor(const std::string& path, const std::string& tensor) 
                                                   similar_tensors(*source, tensor)));
   DecodedTensor decoded{tensor, info->shape, std::vector<float>(static_cast<size_t>(info->elements()))};
   const int64_t width = info->shape.empty() ? 1 : info->shape.back();
-  for (int64_t row = 0; row < info->elements() / width; row++)
+  const int64_t rows =
+      width == 0 ? 0 : info->elements() / width;  // safetensors may hold tensors of no elements
+  for (int64_t row = 0; row < rows; row++)
     kernels::decode_row(info->type, info->data + row * row_bytes(info->type, width), width,
                         decoded.values.data() + row * width);
   return decoded;
