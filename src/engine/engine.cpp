@@ -165,7 +165,7 @@ PerplexityResult Engine::perplexity(const std::vector<int>& ids, int context,
 std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::vector<std::string>& points,
                                         const TraceSettings& settings) {
   parts_->check_tokens(ids, 0, config().max_seq_len);
-  Recorder recorder(config(), select_places(config(), points), static_cast<int64_t>(ids.size()),
+  Recorder recorder(config(), select_places(config(), points), {static_cast<int64_t>(ids.size())},
                     settings.max_bytes);
   Sequence sequence(*parts_->model, parts_->classes);
   FeedOptions options;
@@ -177,7 +177,7 @@ std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::
 }
 
 int64_t Engine::trace_bytes(int64_t n_tokens, const std::vector<std::string>& points) const {
-  return capture_bytes(config(), select_places(config(), points), n_tokens);
+  return capture_bytes(config(), select_places(config(), points), {n_tokens});
 }
 
 ModelPlan Engine::plan(int context) const {

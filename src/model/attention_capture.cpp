@@ -73,7 +73,7 @@ void restore_offset(const Attention& a, Rows q, const SequenceRows& sequence, co
 void show(Point point, const Attention& a, int layer, const SequenceRows& sequence, const Scores& values,
           Step& s) {
   if (!s.listening(point, layer)) return;
-  s.listener->see({point, layer, Rows{values.scores, values.n_rows, values.n_keys, values.n_keys},
+  s.listener->see({s.place(point, layer), Rows{values.scores, values.n_rows, values.n_keys, values.n_keys},
                    sequence.first_position, a.n_heads, values.n_rows * values.n_keys});
 }
 

@@ -18,7 +18,8 @@ void block_forward(const Block& b, int layer, Rows x, Step& s) {
   s.probe(Point::attn_out, layer, a);
   add_in_place(s.ops, x, a, b.residual_scale);  // 3 add to the residual stream
   s.probe(Point::resid_mid, layer, x);
-  norm_in_place(b.attn_norm.after_add, NormSite::ln1_post, layer, x, s);
+  post_norm(b.attn_norm.after_add, NormSite::ln1, Point::normalized_resid_mid, layer, x, s);
+  if (b.cross) cross_attention_step(b, layer, x, s);  // the 2017 decoder: the same over the encoder's output
 
   Rows g = normalized(b.ffn_norm.before, NormSite::ln2, layer, x, s);  // 4 norm
   Rows f = feed_forward(b.ffn, layer, g, s);                           // 5 feed-forward
@@ -27,7 +28,7 @@ void block_forward(const Block& b, int layer, Rows x, Step& s) {
   s.probe(Point::mlp_out, layer, f);
   add_in_place(s.ops, x, f, b.residual_scale);  // 6 add to the residual stream
   s.probe(Point::resid_post, layer, x);
-  norm_in_place(b.ffn_norm.after_add, NormSite::ln2_post, layer, x, s);
+  post_norm(b.ffn_norm.after_add, NormSite::ln2, Point::normalized_resid_post, layer, x, s);
 }
 
 }  // namespace liuli

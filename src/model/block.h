@@ -8,15 +8,29 @@ namespace liuli {
 /// One block over all rows of a step; x [n_tokens, d_model] is the residual stream, updated in place.
 void block_forward(const Block& b, int layer, Rows x, Step& s);
 
-/// z·W_o: what attention gives for normed rows h, before it is added. Appends keys and values to the caches.
+/// W_o · z: what attention gives for normed rows h, before it is added. Appends to the caches.
 Rows attention_forward(const Attention& a, int layer, Rows h, Step& s);
+Rows attention_forward(const LatentAttention& a, int layer, Rows h, Step& s);
+inline Rows attention_forward(const std::variant<Attention, LatentAttention>& attention, int layer, Rows h,
+                              Step& s) {
+  return std::visit([&](const auto& a) { return attention_forward(a, layer, h, s); }, attention);
+}
 
-/// W_down(act(W_gate h) ⊙ W_up h), or W_down(act(W_up h)) without a gate.
+/// The decoder's second attention: x += attention of x over the encoder's output, with its norms.
+void cross_attention_step(const Block& b, int layer, Rows x, Step& s);
+
+/// W_down(act(W_gate h) ⊙ W_up h), or W_down(act(W_up h)) without a gate; Σ weight_e · expert_e(h) for a mixture.
 Rows feed_forward(const FeedForward& f, int layer, Rows h, Step& s);
+Rows feed_forward(const MixtureOfExperts& m, int layer, Rows h, Step& s);
+inline Rows feed_forward(const std::variant<FeedForward, MixtureOfExperts>& ffn, int layer, Rows h, Step& s) {
+  return std::visit([&](const auto& f) { return feed_forward(f, layer, h, s); }, ffn);
+}
 
 /// norm(x) as new rows, its stages shown to the listener; x itself when the family has no norm here.
 Rows normalized(const Norm& norm, NormSite site, int layer, Rows x, Step& s);
 /// x = norm(x); nothing when the family has no norm here.
 void norm_in_place(const Norm& norm, NormSite site, int layer, Rows x, Step& s);
+/// Post-norm: the residual stream itself is normalised and shown once more.
+void post_norm(const Norm& norm, NormSite site, Point shown_as, int layer, Rows x, Step& s);
 
 }  // namespace liuli

@@ -1,26 +1,24 @@
 #include "model/load.h"
 
-#include <map>
-#include <optional>
-#include <set>
-
 #include <fmt/format.h>
 
 #include "liuli/error.h"
-#include "model/families/family.h"
+#include "model/binder.h"
 #include "ops/rope.h"
 
 namespace liuli {
 namespace {
 
 const Family& family_of(const WeightSource& source) {
-  const auto architecture = source.metadata().text("general.architecture");
+  const char* key = source.naming() == Naming::gguf ? "general.architecture" : "model_type";
+  const auto architecture = source.metadata().text(key);
   if (!architecture)
-    throw Error(ErrorCode::corrupt_file, source.path() + ": key general.architecture is missing");
-  const Family* family = find_family(*architecture);
+    throw Error(ErrorCode::corrupt_file, fmt::format("{}: key {} is missing", source.path(), key));
+  const Family* family = find_family(source.naming(), *architecture);
   if (family == nullptr)
-    throw Error(ErrorCode::unsupported, fmt::format("{}: architecture \"{}\" is not supported; Liuli runs {}",
-                                                    source.path(), *architecture, family_names()));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: {} \"{}\" is not supported; Liuli runs {}", source.path(), key,
+                            *architecture, family_names(source.naming())));
   return *family;
 }
 
@@ -30,86 +28,6 @@ ModelConfig configure(const Family& family, const WeightSource& source) {
   reader.refuse_unread();
   return config;
 }
-
-// The tensors of a family found in the file and checked; hands them out by role.
-class Binder {
- public:
-  Binder(const WeightSource& source, const std::vector<TensorSpec>& specs, Model& model)
-      : source_(source), model_(model) {
-    std::set<std::string> known;
-    for (const TensorSpec& spec : specs) {
-      const std::string name = gguf_tensor_name(spec.role, spec.layer);
-      known.insert(name);
-      const TensorInfo* tensor = source.find(name);
-      if (tensor == nullptr && spec.optional) continue;
-      check(name, tensor, spec);
-      found_[{spec.role, spec.layer}] = {tensor, spec.order};
-    }
-    for (const TensorInfo& tensor : source.tensors())
-      if (known.count(tensor.name) == 0)
-        throw Error(ErrorCode::unsupported, fmt::format("{}: tensor {} is not part of family {}",
-                                                        source.path(), tensor.name, model.config.family));
-  }
-
-  Matrix matrix(Role role, int layer = -1) const {
-    const auto it = found_.find({role, layer});
-    if (it == found_.end()) return {};
-    const TensorInfo& t = *it->second.tensor;
-    return Matrix(t.name, t.type, t.shape[0], t.shape[1], t.data, it->second.order);
-  }
-
-  /// A vector as f32, in the model's storage; null when the (optional) tensor is absent.
-  const float* vector(Role role, int layer = -1) const {
-    const auto it = found_.find({role, layer});
-    if (it == found_.end()) return nullptr;
-    const TensorInfo& t = *it->second.tensor;
-    std::vector<float> stored(static_cast<size_t>(t.elements()));
-    kernels::decode_row(t.type, t.data, t.elements(), stored.data());
-    std::vector<float>& out = model_.vectors.emplace_back(stored);
-    for (size_t i = 0; i < out.size(); i++)
-      out[i] = stored[static_cast<size_t>(it->second.order.file_row(static_cast<int64_t>(i)))];
-    return out.data();
-  }
-
-  bool has(Role role, int layer) const { return found_.count({role, layer}) != 0; }
-
-  /// Rows [first, first + n) of a matrix that a file keeps in one piece (q, k and v).
-  Matrix matrix_rows(Role role, int layer, int64_t first, int64_t n) const {
-    const TensorInfo& t = *found_.at({role, layer}).tensor;
-    return Matrix(t.name, t.type, n, t.shape[1], t.data + first * row_bytes(t.type, t.shape[1]));
-  }
-
-  Linear linear(Role weight, Role bias, int layer) const {
-    return {matrix(weight, layer), vector(bias, layer)};
-  }
-
-  /// beta: the role of the shift that a LayerNorm has besides its weight.
-  Norm norm(NormKind kind, Role weight, int layer = -1, std::optional<Role> beta = std::nullopt) const {
-    if (kind == NormKind::none) return {};
-    const float* shift = kind == NormKind::layer && beta ? vector(*beta, layer) : nullptr;
-    return {kind, vector(weight, layer), shift, static_cast<float>(model_.config.norm_eps)};
-  }
-
- private:
-  struct Bound {
-    const TensorInfo* tensor;
-    RowOrder order;
-  };
-
-  void check(const std::string& name, const TensorInfo* tensor, const TensorSpec& spec) const {
-    if (tensor == nullptr)
-      throw Error(ErrorCode::corrupt_file,
-                  fmt::format("{}: tensor {} {} is missing", source_.path(), name, shape_text(spec.shape)));
-    if (tensor->shape != spec.shape)
-      throw Error(ErrorCode::corrupt_file,
-                  fmt::format("{}: tensor {} has shape {}, the configuration demands {}", source_.path(),
-                              name, shape_text(tensor->shape), shape_text(spec.shape)));
-  }
-
-  const WeightSource& source_;
-  Model& model_;
-  std::map<std::pair<Role, int>, Bound> found_;
-};
 
 // Biases of keys can be large in the slowly turning pairs: in Qwen2.5-0.5B's first block 145 beside values
 // around 1, so that bf16 rounds away what tells the keys apart (NMSE of attention 5e-2; with the bias taken
@@ -130,34 +48,32 @@ const float* key_offset(Model& model, const float* k_bias, int rope) {
   return offset.data();
 }
 
-void bind_qkv(const Binder& binder, const ModelConfig& c, int layer, Attention& a) {
-  if (!binder.has(Role::attn_qkv, layer)) {
-    a.q = binder.linear(Role::attn_q, Role::attn_q_bias, layer);
-    a.k = binder.linear(Role::attn_k, Role::attn_k_bias, layer);
-    a.v = binder.linear(Role::attn_v, Role::attn_v_bias, layer);
+void bind_qkv(const Binder& binder, const ModelConfig& c, Binder::Where at, Attention& a) {
+  if (!binder.has(Role::attn_qkv, at)) {
+    a.q = binder.linear(Role::attn_q, Role::attn_q_bias, at);
+    a.k = binder.linear(Role::attn_k, Role::attn_k_bias, at);
+    a.v = binder.linear(Role::attn_v, Role::attn_v_bias, at);
     return;
   }
-  const float* bias = binder.vector(Role::attn_qkv_bias, layer);
+  const float* bias = binder.vector(Role::attn_qkv_bias, at);
   const int64_t q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
   auto part = [&](int64_t first, int64_t n) {
-    return Linear{binder.matrix_rows(Role::attn_qkv, layer, first, n),
-                  bias == nullptr ? nullptr : bias + first};
+    return Linear{binder.matrix_rows(Role::attn_qkv, at, first, n), bias == nullptr ? nullptr : bias + first};
   };
   a.q = part(0, q);
   a.k = part(q, kv);
   a.v = part(q + kv, kv);
 }
 
-Attention bind_attention(const Binder& binder, Model& model, int layer) {
+Attention bind_attention(const Binder& binder, Model& model, const LayerPlan& plan, Binder::Where at) {
   const ModelConfig& c = model.config;
-  const LayerPlan& plan = c.layers[static_cast<size_t>(layer)];
   Attention a;
-  bind_qkv(binder, c, layer, a);
-  a.o = binder.linear(Role::attn_o, Role::attn_o_bias, layer);
+  bind_qkv(binder, c, at, a);
+  a.o = binder.linear(Role::attn_o, Role::attn_o_bias, at);
   a.qk_norm = c.qk_norm;
   if (c.qk_norm != QkNorm::none) {
-    a.q_norm = binder.norm(NormKind::rms, Role::attn_q_norm, layer);
-    a.k_norm = binder.norm(NormKind::rms, Role::attn_k_norm, layer);
+    a.q_norm = binder.norm(NormKind::rms, Role::attn_q_norm, at);
+    a.k_norm = binder.norm(NormKind::rms, Role::attn_k_norm, at);
   }
   a.n_heads = c.n_heads;
   a.n_kv_heads = c.n_kv_heads;
@@ -166,25 +82,75 @@ Attention bind_attention(const Binder& binder, Model& model, int layer) {
   a.sliding_window = plan.sliding_window;
   a.scale = static_cast<float>(c.attention_scale);
   a.soft_cap = static_cast<float>(c.attention_soft_cap);
-  a.causal = c.causal;
+  a.causal = c.causal && !at.encoder;
   a.key_offset = key_offset(model, a.k.bias, plan.rope);
   return a;
 }
 
-Block bind_block(const Binder& binder, Model& model, int layer) {
-  const ModelConfig& c = model.config;
-  const LayerPlan& plan = c.layers[static_cast<size_t>(layer)];
+FeedForward bind_feed_forward(const Binder& binder, const ModelConfig& c, Binder::Where at) {
+  FeedForward f;
+  f.activation = c.activation;
+  f.down = binder.linear(Role::ffn_down, Role::ffn_down_bias, at);
+  if (binder.has(Role::ffn_gate_up, at)) {
+    f.gate.weight = binder.matrix_rows(Role::ffn_gate_up, at, 0, c.d_ff);
+    f.up.weight = binder.matrix_rows(Role::ffn_gate_up, at, c.d_ff, c.d_ff);
+    return f;
+  }
+  if (c.gated_ffn) f.gate = binder.linear(Role::ffn_gate, Role::ffn_gate_bias, at);
+  f.up = binder.linear(Role::ffn_up, Role::ffn_up_bias, at);
+  return f;
+}
+
+MixtureOfExperts bind_experts(const Binder& binder, const ModelConfig& c, Binder::Where at) {
+  MixtureOfExperts m;
+  m.shape = c.experts;
+  m.router.weight = binder.matrix(Role::router, at);
+  m.choice_bias = binder.vector(Role::router_choice_bias, at);
+  for (int e = 0; e < c.experts.n_experts; e++) {
+    FeedForward& expert = m.experts.emplace_back();
+    expert.activation = c.activation;
+    expert.gate.weight = binder.expert_matrix(Role::expert_gate, at, e);
+    expert.up.weight = binder.expert_matrix(Role::expert_up, at, e);
+    expert.down.weight = binder.expert_matrix(Role::expert_down, at, e);
+  }
+  m.shared.activation = c.activation;
+  m.shared.gate.weight = binder.matrix(Role::shared_gate, at);
+  m.shared.up.weight = binder.matrix(Role::shared_up, at);
+  m.shared.down.weight = binder.matrix(Role::shared_down, at);
+  m.shared_gate = binder.vector(Role::shared_expert_gate, at);
+  return m;
+}
+
+BlockNorms bind_attention_norms(const Binder& binder, const NormSlots& slots, Binder::Where at) {
+  return {binder.norm(slots.before, Role::attn_norm, at, Role::attn_norm_bias),
+          binder.norm(slots.on_output, Role::attn_output_norm, at),
+          binder.norm(slots.after_add, Role::attn_after_norm, at, Role::attn_after_norm_bias)};
+}
+
+BlockNorms bind_ffn_norms(const Binder& binder, const NormSlots& slots, Binder::Where at) {
+  return {binder.norm(slots.before, Role::ffn_norm, at, Role::ffn_norm_bias),
+          binder.norm(slots.on_output, Role::ffn_output_norm, at),
+          binder.norm(slots.after_add, Role::ffn_after_norm, at, Role::ffn_after_norm_bias)};
+}
+
+Block bind_block(const Binder& binder, Model& model, const LayerPlan& plan, Binder::Where at) {
   Block b;
-  b.attn_norm.before = binder.norm(plan.attn_norm.before, Role::attn_norm, layer, Role::attn_norm_bias);
-  b.attn_norm.on_output = binder.norm(plan.attn_norm.on_output, Role::attn_output_norm, layer);
-  b.attention = bind_attention(binder, model, layer);
-  b.ffn_norm.before = binder.norm(plan.ffn_norm.before, Role::ffn_norm, layer, Role::ffn_norm_bias);
-  b.ffn_norm.on_output = binder.norm(plan.ffn_norm.on_output, Role::ffn_output_norm, layer);
-  if (c.gated_ffn) b.ffn.gate = binder.linear(Role::ffn_gate, Role::ffn_gate_bias, layer);
-  b.ffn.up = binder.linear(Role::ffn_up, Role::ffn_up_bias, layer);
-  b.ffn.down = binder.linear(Role::ffn_down, Role::ffn_down_bias, layer);
-  b.ffn.activation = c.activation;
+  b.attn_norm = bind_attention_norms(binder, plan.attn_norm, at);
+  b.attention = bind_attention(binder, model, plan, at);
+  b.ffn_norm = bind_ffn_norms(binder, plan.ffn_norm, at);
+  if (plan.routed)
+    b.ffn = bind_experts(binder, model.config, at);
+  else
+    b.ffn = bind_feed_forward(binder, model.config, at);
   return b;
+}
+
+std::vector<Block> bind_tower(const Binder& binder, Model& model, const std::vector<LayerPlan>& layers,
+                              bool encoder) {
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < layers.size(); i++)
+    blocks.push_back(bind_block(binder, model, layers[i], {static_cast<int>(i), encoder}));
+  return blocks;
 }
 
 void build_panels(Model& model, const WeightSource& source, ThreadPool& pool, const LoadOptions& options) {
@@ -196,6 +162,7 @@ void build_panels(Model& model, const WeightSource& source, ThreadPool& pool, co
     done += m.bytes();
     if (options.progress) options.progress(done, total);
   });
+  model.rearranged.clear();  // the panels hold their own copy
 }
 
 }  // namespace
@@ -206,13 +173,16 @@ Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const L
   const Family& family = family_of(*source);
   Model model;
   model.config = configure(family, *source);
-  const Binder binder(*source, family.list_tensors(model.config), model);
+  const Binder binder(*source, family, model);
   model.token_embedding = binder.matrix(Role::token_embedding);
   model.position_embedding = binder.matrix(Role::position_embedding);
+  model.token_types = binder.matrix(Role::token_types);
+  model.embedding_norm =
+      binder.norm(model.config.embedding_norm, Role::embedding_norm, {}, Role::embedding_norm_bias);
   model.output_matrix = binder.matrix(Role::output_matrix);
-  model.final_norm = binder.norm(model.config.final_norm, Role::output_norm, -1, Role::output_norm_bias);
-  for (int layer = 0; layer < model.config.n_layers; layer++)
-    model.blocks.push_back(bind_block(binder, model, layer));
+  model.final_norm = binder.norm(model.config.final_norm, Role::output_norm, {}, Role::output_norm_bias);
+  model.encoder = bind_tower(binder, model, model.config.encoder_layers, true);
+  model.blocks = bind_tower(binder, model, model.config.layers, false);
   for (const RopeConfig& rope : model.config.ropes) model.rope_frequencies.push_back(rope_frequencies(rope));
   if (options.form == WeightForm::panels)
     build_panels(model, *source, pool, options);

@@ -65,4 +65,10 @@ void norm_in_place(const Norm& norm, NormSite site, int layer, Rows x, Step& s) 
   apply(norm, site, layer, x, x, s);
 }
 
+void post_norm(const Norm& norm, NormSite site, Point shown_as, int layer, Rows x, Step& s) {
+  if (norm.kind == NormKind::none) return;
+  norm_in_place(norm, site, layer, x, s);
+  s.probe(shown_as, layer, x);
+}
+
 }  // namespace liuli

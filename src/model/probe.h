@@ -7,12 +7,13 @@ namespace liuli {
 
 /// A value on its way, in place: rows of tokens, or for score-like points rows of keys per head.
 struct ProbedValue {
-  Point point;
-  int layer;           ///< −1 outside the blocks
-  Rows rows;           ///< [n_tokens, width]; for scores: head h's rows are rows.data + h · head_stride
-  int first_position;  ///< position of row 0 in its sequence
-  int64_t heads = 1;   ///< > 1 only for score-like points
+  Place place;
+  Rows rows;               ///< [n_tokens, width]; for scores: head h's rows are rows.data + h · head_stride
+  int first_position = 0;  ///< position of row 0 in its sequence
+  int64_t heads = 1;       ///< > 1 only for score-like points
   int64_t head_stride = 0;
+  const int* row_tokens =
+      nullptr;  ///< values of some tokens only (an expert's): row i is of this step's row row_tokens[i]
 };
 
 /// A listener. It sees prefill and decode alike. Reading changes no bit of any result; what it writes into a
@@ -20,7 +21,7 @@ struct ProbedValue {
 class Probe {
  public:
   virtual ~Probe() = default;
-  virtual bool wants(Point point, int layer) const = 0;
+  virtual bool wants(const Place& place) const = 0;
   virtual void see(const ProbedValue& value) = 0;
 };
 

@@ -15,25 +15,30 @@ struct SequenceRows {
   int64_t first_row;
   int64_t n_rows;
   int first_position;
+  KvCache* cross = nullptr;  ///< keys and values of the encoder's output, for cross-attention
 };
 
 struct Step {
+  explicit Step(OpContext& context, Probe* watcher = nullptr) : ops(context), listener(watcher) {}
+
   OpContext& ops;
+  Probe* listener = nullptr;
+  Stack stack = Stack::blocks;
   std::vector<SequenceRows> sequences;
   std::vector<int> positions;      ///< of every row
   std::vector<RopeAngles> angles;  ///< per ModelConfig::ropes
-  Probe* listener = nullptr;
 
+  Place place(Point point, int layer, int expert = -1) const { return {point, layer, stack, expert}; }
   bool listening(Point point, int layer) const {
-    return listener != nullptr && listener->wants(point, layer);
+    return listener != nullptr && listener->wants(place(point, layer));
   }
 
   /// Shows rows to the listener; one test when nobody listens. It may change them.
   void probe(Point point, int layer, Rows rows) const {
     if (listener != nullptr) [[unlikely]]
-      show(point, layer, rows);
+      show(place(point, layer), rows);
   }
-  void show(Point point, int layer, Rows rows) const;
+  void show(const Place& place, Rows rows) const;
 };
 
 }  // namespace liuli

@@ -8,8 +8,9 @@
 
 namespace liuli {
 
-void Step::show(Point point, int layer, Rows rows) const {
-  if (listener->wants(point, layer)) listener->see({point, layer, rows, sequences.front().first_position});
+void Step::show(const Place& place, Rows rows) const {
+  if (listener->wants(place))
+    listener->see({place, rows, sequences.empty() ? 0 : sequences.front().first_position});
 }
 
 const kernels::AttentionKernels& attention_kernels(ProductClass product_class) {
@@ -88,7 +89,7 @@ Rows transformer_forward(const Model& model, Runner& runner, std::span<const Seq
                          const StepOptions& options) {
   runner.scratch.release({});
   OpContext ops = make_context(runner, options.product_class);
-  Step s{ops, {}, {}, {}, options.listener};
+  Step s(ops, options.listener);
   const std::vector<int> tokens = place_sequences(inputs, s);
   LIULI_CHECK(!tokens.empty() && (options.listener == nullptr || inputs.size() == 1));
   const ModelConfig& config = model.config;
@@ -99,7 +100,7 @@ Rows transformer_forward(const Model& model, Runner& runner, std::span<const Seq
   Rows x = make_rows(runner.scratch, static_cast<int64_t>(tokens.size()), config.d_model);
   embedding_forward(ops, model.token_embedding, tokens, static_cast<float>(config.embedding_scale), x);
   s.probe(Point::embed, -1, x);
-  if (config.learned_positions) add_positions(model, s, x);
+  if (config.positions == PositionTable::learned) add_positions(model, s, x);
   for (int layer = 0; layer < config.n_layers; layer++)
     block_forward(model.blocks[static_cast<size_t>(layer)], layer, x, s);
   if (options.no_logits) return {};

@@ -2,6 +2,7 @@
 #pragma once
 #include <deque>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "formats/weight_source.h"
@@ -36,16 +37,45 @@ struct Attention {
   const float* key_offset = nullptr;
 };
 
+/// Multi-head latent attention: keys and values come from a compressed vector c per token.
+struct LatentAttention {
+  Linear q_a, q_b;  ///< q = W_qb · norm(W_qa h); q_a is empty when q = W_qb h
+  Norm q_norm;
+  Linear kv_a;  ///< [kv_lora_rank + qk_rope_head_dim, d_model]: c and the one rotated key of all heads
+  Norm kv_norm;
+  /// Per head, for the expanded form: k_nope = k_up · c, v = v_up · c; for the absorbed one: q̃ = k_up_t · q_nope,
+  /// out = v_up · (Σ pattern · c).
+  std::vector<Matrix> k_up;    ///< [qk_nope_head_dim, kv_lora_rank]
+  std::vector<Matrix> k_up_t;  ///< [kv_lora_rank, qk_nope_head_dim]
+  std::vector<Matrix> v_up;    ///< [v_head_dim, kv_lora_rank]
+  Linear o;
+  LatentConfig shape;
+  int64_t n_heads = 0;
+  int rope = 0;
+  float scale = 0;
+};
+
 struct FeedForward {
   Linear gate, up, down;  ///< gate is empty when the family has no gate
   Activation activation = Activation::silu;
 };
 
+struct MixtureOfExperts {
+  Linear router;                       ///< [n_experts, d_model]
+  const float* choice_bias = nullptr;  ///< [n_experts] or null
+  std::vector<FeedForward> experts;
+  FeedForward shared;                  ///< `up` is empty when there is none
+  const float* shared_gate = nullptr;  ///< [d_model] or null: shared · sigmoid(shared_gate · h)
+  ExpertConfig shape;
+};
+
 struct Block {
   BlockNorms attn_norm;
-  Attention attention;
+  std::variant<Attention, LatentAttention> attention;
+  BlockNorms cross_norm;
+  std::unique_ptr<Attention> cross;  ///< over the encoder's output; null in every other model
   BlockNorms ffn_norm;
-  FeedForward ffn;
+  std::variant<FeedForward, MixtureOfExperts> ffn;
   float residual_scale = 1;
 };
 
@@ -54,12 +84,17 @@ struct Model {
   ModelConfig config;
   Matrix token_embedding;     ///< [vocab_size, d_model]
   Matrix position_embedding;  ///< [max_seq_len, d_model], or empty
-  Matrix output_matrix;       ///< empty when tied to token_embedding
+  Matrix token_types;         ///< [n_token_types, d_model], or empty
+  Norm embedding_norm;
+  Matrix output_matrix;  ///< empty when tied to token_embedding
   Norm final_norm;
   std::vector<Block> blocks;
+  std::vector<Block> encoder;                         ///< the encoder's, of an encoder-decoder
   std::vector<std::vector<double>> rope_frequencies;  ///< per ModelConfig::ropes
   std::deque<std::vector<float>> vectors;             ///< storage of norms and biases
-  std::shared_ptr<WeightSource> source;               ///< keeps mapped rows alive (file-row form)
+  std::deque<std::vector<uint8_t>> rearranged;  ///< rows that no file holds as they are needed (transposes)
+  std::vector<std::string> unused_tensors;      ///< stored, but not part of the main model (DeepSeek's MTP)
+  std::shared_ptr<WeightSource> source;         ///< keeps mapped rows alive (file-row form)
 
   const Matrix& output() const { return output_matrix.empty() ? token_embedding : output_matrix; }
   /// Calls f(matrix) for every matrix, in the order a token meets them.
@@ -70,15 +105,54 @@ struct Model {
 };
 
 namespace detail {
+// Every matrix of a part, in the order a token meets them. `f` gets also empty ones; the last overload drops them.
+template <class F>
+void visit(auto& a, F& f) requires requires {
+  a.k;
+}
+{
+  for (auto* linear : {&a.q, &a.k, &a.v, &a.o}) f(linear->weight);
+}
+template <class F>
+void visit(auto& a, F& f) requires requires {
+  a.kv_a;
+}
+{
+  for (auto* linear : {&a.q_a, &a.q_b, &a.kv_a}) f(linear->weight);
+  for (auto* heads : {&a.k_up, &a.k_up_t, &a.v_up})
+    for (auto& matrix : *heads) f(matrix);
+  f(a.o.weight);
+}
+template <class F>
+void visit(auto& ffn, F& f) requires requires {
+  ffn.down;
+}
+{
+  for (auto* linear : {&ffn.gate, &ffn.up, &ffn.down}) f(linear->weight);
+}
+template <class F>
+void visit(auto& moe, F& f) requires requires {
+  moe.router;
+}
+{
+  f(moe.router.weight);
+  for (auto& expert : moe.experts) visit(expert, f);
+  visit(moe.shared, f);
+}
+
 template <class M, class F>
-void visit_matrices(M& model, F&& f) {
-  f(model.token_embedding);
-  if (!model.position_embedding.empty()) f(model.position_embedding);
-  for (auto& b : model.blocks)
-    for (auto* linear : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.ffn.gate,
-                         &b.ffn.up, &b.ffn.down})
-      if (!linear->weight.empty()) f(linear->weight);
-  if (!model.output_matrix.empty()) f(model.output_matrix);
+void visit_matrices(M& model, F&& call) {
+  auto f = [&](auto& matrix) {
+    if (!matrix.empty()) call(matrix);
+  };
+  for (auto* table : {&model.token_embedding, &model.position_embedding, &model.token_types}) f(*table);
+  for (auto* stack : {&model.encoder, &model.blocks})
+    for (auto& b : *stack) {
+      std::visit([&](auto& attention) { visit(attention, f); }, b.attention);
+      if (b.cross) visit(*b.cross, f);
+      std::visit([&](auto& ffn) { visit(ffn, f); }, b.ffn);
+    }
+  f(model.output_matrix);
 }
 }  // namespace detail
 

@@ -5,8 +5,8 @@
 
 namespace liuli {
 
-bool LastTokenProbe::wants(Point point, int) const {
-  switch (point) {
+bool LastTokenProbe::wants(const Place& place) const {
+  switch (place.point) {
     case Point::embed:
     case Point::resid_pre:
     case Point::attn_out:
@@ -22,21 +22,21 @@ void LastTokenProbe::see(const ProbedValue& value) {
   const float* last = value.rows.row(value.rows.n - 1);
   const RowValues row(last, last + value.rows.width);
   auto keep = [&](std::vector<RowValues>& rows) {
-    rows.resize(std::max(rows.size(), static_cast<size_t>(value.layer) + 1));
-    rows[static_cast<size_t>(value.layer)] = row;
+    rows.resize(std::max(rows.size(), static_cast<size_t>(value.place.layer) + 1));
+    rows[static_cast<size_t>(value.place.layer)] = row;
   };
-  if (value.point == Point::embed) embed = row;
-  if (value.point == Point::resid_pre && value.layer == 0) first_norm_input = row;
-  if (value.point == Point::attn_out) keep(attn_out);
-  if (value.point == Point::mlp_out) keep(mlp_out);
-  if (value.point == Point::resid_post) keep(resid_post);
+  if (value.place.point == Point::embed) embed = row;
+  if (value.place.point == Point::resid_pre && value.place.layer == 0) first_norm_input = row;
+  if (value.place.point == Point::attn_out) keep(attn_out);
+  if (value.place.point == Point::mlp_out) keep(mlp_out);
+  if (value.place.point == Point::resid_post) keep(resid_post);
 }
 
 Rows lens_logits(const Model& model, Runner& runner, const std::vector<std::vector<float>>& rows,
                  ProductClass product_class) {
   runner.scratch.release({});
   OpContext ops = make_context(runner, product_class);
-  Step s{ops, {}, {}, {}, nullptr};
+  Step s(ops);
   Rows x = make_rows(runner.scratch, static_cast<int64_t>(rows.size()), model.config.d_model);
   for (size_t i = 0; i < rows.size(); i++)
     std::copy(rows[i].begin(), rows[i].end(), x.row(static_cast<int64_t>(i)));

@@ -9,7 +9,7 @@ namespace liuli {
 /// Keeps the last token's rows of the residual stream and of both branches, block by block.
 class LastTokenProbe : public Probe {
  public:
-  bool wants(Point point, int) const override;
+  bool wants(const Place& place) const override;
   void see(const ProbedValue& value) override;
 
   using RowValues = std::vector<float>;

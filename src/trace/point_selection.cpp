@@ -1,6 +1,7 @@
 #include "trace/point_selection.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -46,10 +47,9 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string nearest_names(const std::vector<PointPlace>& places, const std::string& pattern) {
+std::string nearest_names(const std::vector<Place>& places, const std::string& pattern) {
   std::vector<std::pair<size_t, std::string>> scored;
-  for (const PointPlace& place : places)
-    scored.emplace_back(edit_distance(pattern, place.name()), place.name());
+  for (const Place& place : places) scored.emplace_back(edit_distance(pattern, place.name()), place.name());
   std::stable_sort(scored.begin(), scored.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string names;
@@ -57,189 +57,128 @@ std::string nearest_names(const std::vector<PointPlace>& places, const std::stri
   return names;
 }
 
-bool has_point(const ModelConfig& c, Point point, int layer) {
-  const int offset = static_cast<int>(point) - static_cast<int>(Point::norm_first);
-  if (offset >= 0) {
-    const auto site = static_cast<NormSite>(offset / kNormStages);
-    if (site == NormSite::ln_final) return c.final_norm != NormKind::none;
-    const LayerPlan& plan = c.layers[static_cast<size_t>(layer)];
-    switch (site) {
-      case NormSite::ln1:
-        return plan.attn_norm.before != NormKind::none;
-      case NormSite::ln1_post:
-        return plan.attn_norm.on_output != NormKind::none;
-      case NormSite::ln2:
-        return plan.ffn_norm.before != NormKind::none;
-      default:
-        return plan.ffn_norm.on_output != NormKind::none;
-    }
-  }
+// The points that the decoder's second attention shares with the first one.
+bool in_cross_attention(Point point) {
   switch (point) {
-    case Point::attn_q_normed:
-    case Point::attn_k_normed:
-      return c.qk_norm != QkNorm::none;
-    case Point::mlp_pre_linear:
-      return c.gated_ffn;
-    case Point::pos_embed:
-      return c.learned_positions;
-    default:
+    case Point::attn_q:
+    case Point::attn_k:
+    case Point::attn_v:
+    case Point::attn_scores_raw:
+    case Point::attn_scores:
+    case Point::attn_attn_scores:
+    case Point::attn_pattern:
+    case Point::attn_z:
+    case Point::attn_out_proj:
       return true;
+    default:
+      return false;
   }
 }
 
-// The order a token meets the points of one block.
-std::vector<Point> block_order() {
-  std::vector<Point> order = {Point::resid_pre};
-  auto norm = [&](NormSite site) {
-    for (int stage = 0; stage < kNormStages; stage++)
-      order.push_back(norm_point(site, static_cast<NormStage>(stage)));
-  };
-  norm(NormSite::ln1);
-  for (int p = static_cast<int>(Point::attn_q); p <= static_cast<int>(Point::attn_out_proj); p++)
-    order.push_back(static_cast<Point>(p));
-  norm(NormSite::ln1_post);
-  order.insert(order.end(), {Point::attn_out, Point::resid_mid});
-  norm(NormSite::ln2);
-  order.insert(order.end(), {Point::mlp_pre, Point::mlp_pre_linear, Point::mlp_post, Point::mlp_out_raw});
-  norm(NormSite::ln2_post);
-  order.insert(order.end(), {Point::mlp_out, Point::resid_post});
-  return order;
+bool of_one_expert(Point point) { return point >= Point::mlp_expert_pre && point <= Point::mlp_expert_out; }
+
+void add_block(const ModelConfig& c, const LayerPlan& plan, int layer, Stack stack,
+               std::vector<Place>& places) {
+  for (const PointInfo& info : point_table()) {
+    if (!info.in_block || !info.exists(c, &plan)) continue;
+    if (info.point == Point::cross_attn_out)
+      for (const PointInfo& cross : point_table())
+        if (in_cross_attention(cross.point)) places.push_back({cross.point, layer, Stack::cross});
+    if (of_one_expert(info.point))
+      for (int64_t expert = 0; expert < c.experts.n_experts; expert++)
+        places.push_back({info.point, layer, stack, static_cast<int>(expert)});
+    else
+      places.push_back({info.point, layer, stack});
+  }
 }
 
-std::vector<Point> final_order() {
-  std::vector<Point> order;
-  for (int stage = 0; stage < kNormStages; stage++)
-    order.push_back(norm_point(NormSite::ln_final, static_cast<NormStage>(stage)));
-  order.push_back(Point::logits);
-  return order;
+// A tower's embedding points stand before the first row of the table that is in a block.
+void add_tower(const ModelConfig& c, const std::vector<LayerPlan>& layers, Stack stack,
+               std::vector<Place>& places) {
+  for (const PointInfo& info : point_table()) {
+    if (info.in_block) break;
+    if (info.exists(c, nullptr)) places.push_back({info.point, -1, stack});
+  }
+  for (size_t layer = 0; layer < layers.size(); layer++)
+    add_block(c, layers[layer], static_cast<int>(layer), stack, places);
+}
+
+// After the last block: the rows outside the blocks that follow them in the table.
+void add_output(const ModelConfig& c, std::vector<Place>& places) {
+  bool after_blocks = false;
+  for (const PointInfo& info : point_table()) {
+    after_blocks |= info.in_block;
+    if (after_blocks && !info.in_block && info.exists(c, nullptr)) places.push_back({info.point});
+  }
 }
 
 const char* axis_name(Axis axis) {
-  switch (axis) {
-    case Axis::token:
-      return "n_tokens";
-    case Axis::key:
-      return "n_tokens";
-    case Axis::head:
-      return "n_heads";
-    case Axis::kv_head:
-      return "n_kv_heads";
-    case Axis::head_dim:
-      return "head_dim";
-    case Axis::d_model:
-      return "d_model";
-    case Axis::d_ff:
-      return "d_ff";
-    case Axis::vocab:
-      return "vocab_size";
-    case Axis::one:
-      return "1";
-  }
-  return "?";
-}
-
-int64_t axis_size(const ModelConfig& c, Axis axis, int64_t n_tokens) {
-  switch (axis) {
-    case Axis::token:
-    case Axis::key:
-      return n_tokens;
-    case Axis::head:
-      return c.n_heads;
-    case Axis::kv_head:
-      return c.n_kv_heads;
-    case Axis::head_dim:
-      return c.head_dim;
-    case Axis::d_model:
-      return c.d_model;
-    case Axis::d_ff:
-      return c.d_ff;
-    case Axis::vocab:
-      return c.vocab_size;
-    case Axis::one:
-      return 1;
-  }
-  return 0;
+  constexpr const char* kNames[] = {
+      "n_tokens", "n_tokens",    "n_heads",     "n_kv_heads",   "head_dim",  "v_head_dim",
+      "d_model",  "d_ff",        "q_lora_rank", "kv_lora_rank", "n_experts", "n_experts_active",
+      "n_groups", "expert_d_ff", "shared_d_ff", "vocab_size",   "1"};
+  return kNames[static_cast<size_t>(axis)];
 }
 
 }  // namespace
 
-std::vector<PointPlace> all_places(const ModelConfig& config) {
-  std::vector<PointPlace> places = {{Point::embed, -1}};
-  if (has_point(config, Point::pos_embed, -1)) places.push_back({Point::pos_embed, -1});
-  const std::vector<Point> order = block_order();
-  for (int layer = 0; layer < config.n_layers; layer++)
-    for (Point point : order)
-      if (has_point(config, point, layer)) places.push_back({point, layer});
-  for (Point point : final_order())
-    if (has_point(config, point, -1)) places.push_back({point, -1});
+std::vector<Place> all_places(const ModelConfig& config) {
+  std::vector<Place> places;
+  if (config.is_encoder_decoder()) add_tower(config, config.encoder_layers, Stack::encoder, places);
+  add_tower(config, config.layers, config.is_encoder_decoder() ? Stack::decoder : Stack::blocks, places);
+  add_output(config, places);
   return places;
 }
 
-std::vector<PointPlace> select_places(const ModelConfig& config, const std::vector<std::string>& patterns) {
-  const std::vector<PointPlace> places = all_places(config);
+std::vector<Place> select_places(const ModelConfig& config, const std::vector<std::string>& patterns) {
+  const std::vector<Place> places = all_places(config);
   std::vector<bool> chosen(places.size());
   for (const std::string& pattern : patterns) {
     bool found = false;
     for (size_t i = 0; i < places.size(); i++) {
-      const PointInfo& info = point_info(places[i].point);
-      const std::string prefix = info.in_block ? "blocks." + std::to_string(places[i].layer) + "." : "";
-      if (matches(pattern, prefix + info.name) ||
-          (!info.alias.empty() && matches(pattern, prefix + info.alias)))
+      const std::string alias = places[i].alias();
+      if (matches(pattern, places[i].name()) || (!alias.empty() && matches(pattern, alias)))
         chosen[i] = found = true;
     }
     if (!found)
       throw Error(ErrorCode::not_found, fmt::format("no point of this {} model matches \"{}\"; nearest: {}",
                                                     config.family, pattern, nearest_names(places, pattern)));
   }
-  std::vector<PointPlace> selected;
+  std::vector<Place> selected;
   for (size_t i = 0; i < places.size(); i++)
     if (chosen[i]) selected.push_back(places[i]);
   return selected;
 }
 
-std::vector<int64_t> place_shape(const ModelConfig& c, Point point, int64_t n_tokens) {
-  std::vector<int64_t> shape;
-  for (Axis axis : point_info(point).shape) shape.push_back(axis_size(c, axis, n_tokens));
-  return shape;
-}
-
 namespace {
 
-// axis_text(axis): how one index of a shape is written.
-template <class F>
-PointDescription describe(Point point, F&& axis_text) {
-  const PointInfo& info = point_info(point);
-  const std::string prefix = info.in_block ? "blocks.N." : "";
+PointDescription describe(const Place& place, const ModelConfig* config) {
+  const PointInfo& info = point_info(place.point);
   std::string shape;
-  for (Axis axis : info.shape) shape.append(shape.empty() ? "[" : ", ").append(axis_text(axis));
-  return {prefix + info.name, shape.append("]"), info.formula, info.alias.empty() ? "" : prefix + info.alias};
-}
-
-std::vector<Point> every_point() {
-  std::vector<Point> order = {Point::embed, Point::pos_embed};
-  for (Point p : block_order()) order.push_back(p);
-  for (Point p : final_order()) order.push_back(p);
-  return order;
+  for (Axis axis : info.shape) {
+    const bool counts_tokens = axis == Axis::token || axis == Axis::key;
+    const bool known = config != nullptr && !counts_tokens;
+    shape.append(shape.empty() ? "[" : ", ");
+    shape.append(known ? std::to_string(axis_size(*config, axis)) : axis_name(axis));
+  }
+  const bool has_alias = !info.alias.empty() && place.stack == Stack::blocks;
+  const std::string prefix = info.in_block ? "blocks.N." : "";
+  return {place.general_name(), shape.append("]"), info.formula, has_alias ? prefix + info.alias : ""};
 }
 
 }  // namespace
 
 std::vector<PointDescription> list_points() {
   std::vector<PointDescription> list;
-  for (Point point : every_point()) list.push_back(describe(point, axis_name));
+  for (const PointInfo& info : point_table()) list.push_back(describe({info.point, 0}, nullptr));
   return list;
 }
 
 std::vector<PointDescription> list_points(const ModelConfig& config) {
-  auto text = [&](Axis axis) {
-    const bool counts_tokens = axis == Axis::token || axis == Axis::key;
-    return counts_tokens ? std::string(axis_name(axis)) : std::to_string(axis_size(config, axis, 0));
-  };
   std::vector<PointDescription> list;
-  const std::vector<PointPlace> places = all_places(config);
-  for (Point point : every_point())
-    if (std::any_of(places.begin(), places.end(), [&](const PointPlace& p) { return p.point == point; }))
-      list.push_back(describe(point, text));
+  std::set<std::string> seen;
+  for (const Place& place : all_places(config))
+    if (seen.insert(place.general_name()).second) list.push_back(describe(place, &config));
   return list;
 }
 

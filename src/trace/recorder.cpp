@@ -24,32 +24,32 @@ float unseen(Point point) {
 
 }  // namespace
 
-int64_t capture_bytes(const ModelConfig& config, const std::vector<PointPlace>& places, int64_t n_tokens) {
+int64_t capture_bytes(const ModelConfig& config, const std::vector<Place>& places, TokenCounts counts) {
   int64_t bytes = 0;
-  for (const PointPlace& place : places)
-    bytes += elements(place_shape(config, place.point, n_tokens)) * static_cast<int64_t>(sizeof(float));
+  for (const Place& place : places)
+    bytes += elements(place_shape(config, place, counts)) * static_cast<int64_t>(sizeof(float));
   return bytes;
 }
 
-Recorder::Recorder(const ModelConfig& config, std::vector<PointPlace> places, int64_t n_tokens,
+Recorder::Recorder(const ModelConfig& config, std::vector<Place> places, TokenCounts counts,
                    int64_t max_bytes)
     : places_(std::move(places)) {
-  const int64_t bytes = capture_bytes(config, places_, n_tokens);
+  const int64_t bytes = capture_bytes(config, places_, counts);
   if (bytes > max_bytes)
     throw Error(
         ErrorCode::out_of_memory,
         fmt::format("the capture of {} points would take {:.1f} MiB, the limit is {:.1f} MiB", places_.size(),
                     static_cast<double>(bytes) / (1 << 20), static_cast<double>(max_bytes) / (1 << 20)));
-  for (const PointPlace& place : places_) {
-    slots_[key(place.point, place.layer)] = tensors_.size();
-    const std::vector<int64_t> shape = place_shape(config, place.point, n_tokens);
+  for (const Place& place : places_) {
+    slots_[key(place)] = tensors_.size();
+    const std::vector<int64_t> shape = place_shape(config, place, counts);
     tensors_.push_back(
         {place.name(), shape, std::vector<float>(static_cast<size_t>(elements(shape)), unseen(place.point))});
   }
 }
 
 void Recorder::see(const ProbedValue& value) {
-  TracedTensor& tensor = tensors_[slots_.at(key(value.point, value.layer))];
+  TracedTensor& tensor = tensors_[slots_.at(key(value.place))];
   if (value.head_stride > 0) {  // [head][token][key]
     const int64_t n_tokens = tensor.shape[1], n_keys = tensor.shape[2];
     for (int64_t head = 0; head < value.heads; head++)
@@ -60,19 +60,21 @@ void Recorder::see(const ProbedValue& value) {
   }
   const int64_t width = static_cast<int64_t>(tensor.values.size()) / tensor.shape[0];
   LIULI_CHECK(width == value.rows.width && value.first_position + value.rows.n <= tensor.shape[0]);
-  for (int64_t i = 0; i < value.rows.n; i++)
-    std::copy_n(value.rows.row(i), width, tensor.values.data() + (value.first_position + i) * width);
+  for (int64_t i = 0; i < value.rows.n; i++) {
+    const int64_t token = value.row_tokens != nullptr ? value.row_tokens[i] : i;
+    std::copy_n(value.rows.row(i), width, tensor.values.data() + (value.first_position + token) * width);
+  }
 }
 
 bool Recorder::needs_one_pass() const {
-  return std::any_of(places_.begin(), places_.end(), [](const PointPlace& place) {
+  return std::any_of(places_.begin(), places_.end(), [](const Place& place) {
     return place.point == Point::attn_scores || place.point == Point::attn_scores_raw;
   });
 }
 
 bool Recorder::needs_every_logit() const {
-  return std::any_of(places_.begin(), places_.end(), [](const PointPlace& place) {
-    return place.layer < 0 && place.point != Point::embed && place.point != Point::pos_embed;
+  return std::any_of(places_.begin(), places_.end(), [](const Place& place) {
+    return place.point == Point::logits || place.point >= norm_point(NormSite::ln_final, NormStage::mean);
   });
 }
 

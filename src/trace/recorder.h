@@ -9,17 +9,17 @@
 
 namespace liuli {
 
-/// What a capture of these places holds for n tokens.
-int64_t capture_bytes(const ModelConfig& config, const std::vector<PointPlace>& places, int64_t n_tokens);
+/// What a capture of these places holds.
+int64_t capture_bytes(const ModelConfig& config, const std::vector<Place>& places, TokenCounts counts);
 
 /// Records chosen places over all tokens of a prompt, whatever the chunks it comes in.
 class Recorder : public Probe {
  public:
-  /// n_tokens: the length of the prompt. Errors: out_of_memory when the capture would pass max_bytes, naming
+  /// counts: the lengths of the prompt and the source. Errors: out_of_memory when the capture would pass max_bytes, naming
   /// both.
-  Recorder(const ModelConfig& config, std::vector<PointPlace> places, int64_t n_tokens, int64_t max_bytes);
+  Recorder(const ModelConfig& config, std::vector<Place> places, TokenCounts counts, int64_t max_bytes);
 
-  bool wants(Point point, int layer) const override { return slots_.count(key(point, layer)) != 0; }
+  bool wants(const Place& place) const override { return slots_.count(key(place)) != 0; }
   void see(const ProbedValue& value) override;
 
   /// Scores before the mask need every key at once: the prompt must come in one pass.
@@ -30,11 +30,16 @@ class Recorder : public Probe {
   std::vector<TracedTensor> take() { return std::move(tensors_); }
 
  private:
-  static int key(Point point, int layer) { return (layer + 1) * kPointCount + static_cast<int>(point); }
+  static uint64_t key(const Place& place) {
+    const auto layer = static_cast<uint32_t>(place.layer + 1),
+               expert = static_cast<uint32_t>(place.expert + 1);
+    return (uint64_t{expert} << 40) | (uint64_t{layer} << 16) | (static_cast<uint64_t>(place.stack) << 8) |
+           static_cast<uint64_t>(place.point);
+  }
 
-  std::vector<PointPlace> places_;
+  std::vector<Place> places_;
   std::vector<TracedTensor> tensors_;
-  std::unordered_map<int, size_t> slots_;
+  std::unordered_map<uint64_t, size_t> slots_;
 };
 
 }  // namespace liuli

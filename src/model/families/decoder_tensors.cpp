@@ -2,7 +2,37 @@
 
 namespace liuli {
 
-std::vector<TensorSpec> decoder_tensors(const ModelConfig& c) {
+void add_feed_forward(const ModelConfig& c, int layer, std::vector<TensorSpec>& t) {
+  if (c.gated_ffn) t.push_back({Role::ffn_gate, layer, {c.d_ff, c.d_model}});
+  t.push_back({Role::ffn_up, layer, {c.d_ff, c.d_model}});
+  t.push_back({Role::ffn_down, layer, {c.d_model, c.d_ff}});
+}
+
+void add_expert_tensors(const ModelConfig& c, int layer, Naming naming, std::vector<TensorSpec>& t) {
+  const ExpertConfig& e = c.experts;
+  auto add = [&](Role role, std::vector<int64_t> shape) { t.push_back({role, layer, std::move(shape)}); };
+  // GGUF stacks the experts of a layer in one tensor, Hugging Face folders keep each by itself.
+  auto add_experts = [&](Role role, int64_t d_out, int64_t d_in) {
+    if (naming == Naming::gguf) return add(role, {e.n_experts, d_out, d_in});
+    for (int expert = 0; expert < e.n_experts; expert++) {
+      TensorSpec spec{role, layer, {d_out, d_in}};
+      spec.expert = expert;
+      t.push_back(std::move(spec));
+    }
+  };
+  add(Role::router, {e.n_experts, c.d_model});
+  if (e.choice_bias) add(Role::router_choice_bias, {e.n_experts});
+  add_experts(Role::expert_gate, e.d_ff, c.d_model);
+  add_experts(Role::expert_up, e.d_ff, c.d_model);
+  add_experts(Role::expert_down, c.d_model, e.d_ff);
+  if (e.shared_d_ff == 0) return;
+  add(Role::shared_gate, {e.shared_d_ff, c.d_model});
+  add(Role::shared_up, {e.shared_d_ff, c.d_model});
+  add(Role::shared_down, {c.d_model, e.shared_d_ff});
+  if (e.shared_gate) t.push_back({Role::shared_expert_gate, layer, {c.d_model}});
+}
+
+std::vector<TensorSpec> decoder_tensors(const ModelConfig& c, Naming naming) {
   const int64_t q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
   std::vector<TensorSpec> t = {{Role::token_embedding, -1, {c.vocab_size, c.d_model}},
                                {Role::output_norm, -1, {c.d_model}}};
@@ -24,12 +54,17 @@ std::vector<TensorSpec> decoder_tensors(const ModelConfig& c) {
     }
     add_norm(plan.attn_norm.on_output, Role::attn_output_norm);
     add_norm(plan.ffn_norm.before, Role::ffn_norm);
-    add(Role::ffn_gate, {c.d_ff, c.d_model});
-    add(Role::ffn_up, {c.d_ff, c.d_model});
-    add(Role::ffn_down, {c.d_model, c.d_ff});
+    if (plan.routed)
+      add_expert_tensors(c, layer, naming, t);
+    else
+      add_feed_forward(c, layer, t);
     add_norm(plan.ffn_norm.on_output, Role::ffn_output_norm);
   }
   return t;
+}
+
+bool is_rope_buffer(const ModelConfig&, const std::string& name) {
+  return name.find("rotary_emb.inv_freq") != std::string::npos;
 }
 
 }  // namespace liuli

@@ -4,7 +4,16 @@
 
 namespace liuli {
 
-/// Embedding, output, q k v o, gate up down, and the norms that the configuration's slots ask for, with their shapes.
-std::vector<TensorSpec> decoder_tensors(const ModelConfig& config);
+/// Embedding, output, q k v o, feed-forward or experts, and the norms that the configuration's slots ask for, with
+/// their shapes.
+std::vector<TensorSpec> decoder_tensors(const ModelConfig& config, Naming naming);
+
+/// A layer's dense feed-forward, and a layer's router, experts and shared expert.
+void add_feed_forward(const ModelConfig& config, int layer, std::vector<TensorSpec>& tensors);
+void add_expert_tensors(const ModelConfig& config, int layer, Naming naming,
+                        std::vector<TensorSpec>& tensors);
+
+/// What older Llama-like folders store beside the weights: the frequencies of RoPE.
+bool is_rope_buffer(const ModelConfig& config, const std::string& name);
 
 }  // namespace liuli

@@ -11,18 +11,22 @@
 namespace liuli {
 
 struct Family {
-  const char* name;  ///< also GGUF's general.architecture
+  const char* name;         ///< also GGUF's general.architecture
+  const char* model_types;  ///< config.json's model_type, alternatives separated by '|'
   /// Reads the family's keys; what it does not read is refused afterwards.
   ModelConfig (*read_config)(ConfigReader& reader);
   /// Every tensor, with the shape the configuration demands.
-  std::vector<TensorSpec> (*list_tensors)(const ModelConfig& config);
+  std::vector<TensorSpec> (*list_tensors)(const ModelConfig& config, Naming naming);
+  std::span<const RoleNames> names = {};  ///< where files differ from the usual names
+  /// Tensors a file may hold beside the model (masks, heads for other tasks); null: none.
+  bool (*unused_tensor)(const ModelConfig& config, const std::string& name) = nullptr;
 };
 
 extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2, kGpt2;
 
-/// The family of an architecture's name, or null.
-const Family* find_family(std::string_view architecture);
+/// The family of a source's general.architecture or model_type, or null.
+const Family* find_family(Naming naming, std::string_view architecture);
 /// "llama, qwen2, gemma3"
-std::string family_names();
+std::string family_names(Naming naming);
 
 }  // namespace liuli

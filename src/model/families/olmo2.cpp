@@ -6,6 +6,7 @@ namespace {
 
 ModelConfig read_config(ConfigReader& reader) {
   ModelConfig c = reader.common("olmo2");
+  c.activation = reader.activation_or(Activation::silu);
   c.qk_norm = QkNorm::whole;
   c.ropes = {reader.rope(c.head_dim)};
   LayerPlan layer;
@@ -16,6 +17,6 @@ ModelConfig read_config(ConfigReader& reader) {
 
 }  // namespace
 
-const Family kOlmo2 = {"olmo2", read_config, decoder_tensors};
+const Family kOlmo2 = {"olmo2", "olmo2", read_config, decoder_tensors, {}, is_rope_buffer};
 
 }  // namespace liuli

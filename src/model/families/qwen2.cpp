@@ -1,21 +1,24 @@
 // Qwen2, Qwen2.5: Llama's block with biases on q, k and v.
 #include "model/families/decoder_tensors.h"
+#include "model/families/window_plan.h"
 
 namespace liuli {
 namespace {
 
 ModelConfig read_config(ConfigReader& reader) {
   ModelConfig c = reader.common("qwen2");
+  c.activation = reader.activation_or(Activation::silu);
   c.qkv_bias = true;
   c.ropes = {reader.rope(c.head_dim)};
   LayerPlan layer;
   layer.attn_norm.before = layer.ffn_norm.before = NormKind::rms;
   c.layers.assign(static_cast<size_t>(c.n_layers), layer);
+  read_optional_window(reader, c);
   return c;
 }
 
-std::vector<TensorSpec> list_tensors(const ModelConfig& c) {
-  std::vector<TensorSpec> t = decoder_tensors(c);
+std::vector<TensorSpec> list_tensors(const ModelConfig& c, Naming naming) {
+  std::vector<TensorSpec> t = decoder_tensors(c, naming);
   for (int layer = 0; layer < c.n_layers; layer++) {
     t.push_back({Role::attn_q_bias, layer, {c.n_heads * c.head_dim}});
     t.push_back({Role::attn_k_bias, layer, {c.n_kv_heads * c.head_dim}});
@@ -26,6 +29,6 @@ std::vector<TensorSpec> list_tensors(const ModelConfig& c) {
 
 }  // namespace
 
-const Family kQwen2 = {"qwen2", read_config, list_tensors};
+const Family kQwen2 = {"qwen2", "qwen2", read_config, list_tensors, {}, is_rope_buffer};
 
 }  // namespace liuli

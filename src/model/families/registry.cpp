@@ -2,18 +2,38 @@
 
 namespace liuli {
 namespace {
+
 constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kQwen3, &kGemma3, &kOlmo2, &kGpt2};
+
+// Whether `name` is one of the alternatives "a|b|c".
+bool is_one_of(std::string_view name, std::string_view alternatives) {
+  while (!alternatives.empty()) {
+    const size_t end = alternatives.find('|');
+    if (alternatives.substr(0, end) == name) return true;
+    if (end == std::string_view::npos) break;
+    alternatives.remove_prefix(end + 1);
+  }
+  return false;
 }
 
-const Family* find_family(std::string_view architecture) {
+std::string_view names_of(const Family& family, Naming naming) {
+  return naming == Naming::gguf ? family.name : family.model_types;
+}
+
+}  // namespace
+
+const Family* find_family(Naming naming, std::string_view architecture) {
   for (const Family* family : kFamilies)
-    if (architecture == family->name) return family;
+    if (is_one_of(architecture, names_of(*family, naming))) return family;
   return nullptr;
 }
 
-std::string family_names() {
+std::string family_names(Naming naming) {
   std::string names;
-  for (const Family* family : kFamilies) names += (names.empty() ? "" : ", ") + std::string(family->name);
+  for (const Family* family : kFamilies) {
+    if (!names.empty()) names += ", ";
+    for (const char c : names_of(*family, naming)) names.append(c == '|' ? ", " : std::string(1, c));
+  }
   return names;
 }
 

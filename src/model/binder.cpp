@@ -1,0 +1,170 @@
+#include "model/binder.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/check.h"
+#include "liuli/error.h"
+
+namespace liuli {
+namespace {
+
+std::vector<int64_t> stored_shape(const TensorSpec& spec) {
+  return spec.transposed ? std::vector<int64_t>{spec.shape[1], spec.shape[0]} : spec.shape;
+}
+
+// Checkpoints of the same family differ in what wraps the bare model.
+constexpr const char* kWrappers[] = {"model.", "transformer.", "bert.", "language_model.",
+                                     "model.language_model."};
+
+// Values of a plain type, row by row: out [columns, rows].
+std::vector<uint8_t> transpose_plain(const uint8_t* data, int64_t rows, int64_t columns, int64_t size) {
+  std::vector<uint8_t> out(static_cast<size_t>(rows * columns * size));
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++)
+      std::memcpy(out.data() + (j * rows + i) * size, data + (i * columns + j) * size,
+                  static_cast<size_t>(size));
+  return out;
+}
+
+std::vector<uint8_t> transpose_decoded(const TensorInfo& t, int64_t first, int64_t rows, int64_t columns) {
+  std::vector<uint8_t> out(static_cast<size_t>(rows * columns) * sizeof(float));
+  std::vector<float> row(static_cast<size_t>(columns));
+  for (int64_t i = 0; i < rows; i++) {
+    kernels::decode_row(t.type, t.data + (first + i) * row_bytes(t.type, columns), columns, row.data());
+    for (int64_t j = 0; j < columns; j++)
+      std::memcpy(out.data() + static_cast<size_t>(j * rows + i) * sizeof(float),
+                  &row[static_cast<size_t>(j)], sizeof(float));
+  }
+  return out;
+}
+
+}  // namespace
+
+Binder::Binder(const WeightSource& source, const Family& family, Model& model)
+    : source_(source), model_(model) {
+  for (TensorSpec& spec : family.list_tensors(model.config, source.naming())) {
+    const std::string name = tensor_name(source.naming(), family.names, spec);
+    const TensorInfo* tensor = look_up(name);
+    if (tensor == nullptr && spec.optional) continue;
+    check(name, tensor, spec);
+    found_[{spec.role, spec.layer, spec.expert, spec.encoder}] = {tensor, std::move(spec)};
+  }
+  refuse_strangers(family);
+}
+
+const TensorInfo* Binder::look_up(const std::string& name) {
+  const TensorInfo* tensor = source_.find(name);
+  if (source_.naming() == Naming::hugging_face) {
+    for (const char* wrapper : kWrappers)
+      if (tensor == nullptr) tensor = source_.find(wrapper + name);
+    for (const std::string_view wrapper : kWrappers)
+      if (tensor == nullptr && name.rfind(wrapper, 0) == 0)
+        tensor = source_.find(name.substr(wrapper.size()));
+  }
+  if (tensor != nullptr) known_.insert(tensor->name);
+  return tensor;
+}
+
+void Binder::check(const std::string& name, const TensorInfo* tensor, const TensorSpec& spec) const {
+  const std::vector<int64_t> shape = stored_shape(spec);
+  if (tensor == nullptr)
+    throw Error(ErrorCode::corrupt_file,
+                fmt::format("{}: tensor {} {} is missing", source_.path(), name, shape_text(shape)));
+  if (tensor->shape != shape)
+    throw Error(ErrorCode::corrupt_file,
+                fmt::format("{}: tensor {} has shape {}, the configuration demands {}", source_.path(), name,
+                            shape_text(tensor->shape), shape_text(shape)));
+}
+
+void Binder::refuse_strangers(const Family& family) const {
+  for (const TensorInfo& tensor : source_.tensors()) {
+    if (known_.count(tensor.name) != 0) continue;
+    if (family.unused_tensor != nullptr && family.unused_tensor(model_.config, tensor.name)) {
+      model_.unused_tensors.push_back(tensor.name);
+      continue;
+    }
+    throw Error(ErrorCode::unsupported, fmt::format("{}: tensor {} is not part of family {}", source_.path(),
+                                                    tensor.name, model_.config.family));
+  }
+}
+
+const Binder::Bound* Binder::find(Role role, Where at, int expert) const {
+  const auto it = found_.find({role, at.layer, expert, at.encoder});
+  return it == found_.end() ? nullptr : &it->second;
+}
+
+Binder::StoredRows Binder::rows_of(const Bound& bound) const {
+  const TensorInfo& t = *bound.tensor;
+  if (!bound.spec.transposed) return {t.type, t.data, t.shape.back()};
+  auto& bytes = transposes_[&t];
+  if (bytes == nullptr) {
+    transposed_rows(bound.spec.role, {bound.spec.layer, bound.spec.encoder}, 0, t.shape[0]);
+    bytes = &model_.rearranged.back();
+  }
+  const bool plain = dtype_info(t.type).block == 1;
+  return {plain ? t.type : DType::f32, bytes->data(), t.shape[0]};
+}
+
+Matrix Binder::matrix(Role role, Where at) const {
+  const Bound* bound = find(role, at);
+  if (bound == nullptr) return {};
+  const StoredRows rows = rows_of(*bound);
+  return Matrix(bound->tensor->name, rows.type, bound->spec.shape[0], rows.width, rows.data,
+                bound->spec.order);
+}
+
+Matrix Binder::matrix_rows(Role role, Where at, int64_t first, int64_t n) const {
+  const Bound* bound = find(role, at);
+  LIULI_CHECK(bound != nullptr);
+  const StoredRows rows = rows_of(*bound);
+  return Matrix(bound->tensor->name, rows.type, n, rows.width,
+                rows.data + first * row_bytes(rows.type, rows.width));
+}
+
+Matrix Binder::expert_matrix(Role role, Where at, int expert) const {
+  if (const Bound* bound = find(role, at, expert)) {
+    const TensorInfo& t = *bound->tensor;
+    return Matrix(t.name, t.type, t.shape[0], t.shape[1], t.data);
+  }
+  const Bound* stacked = find(role, at);
+  LIULI_CHECK(stacked != nullptr);
+  const int64_t rows = stacked->tensor->shape[1];
+  return matrix_rows(role, at, expert * rows, rows);
+}
+
+Matrix Binder::transposed_rows(Role role, Where at, int64_t first, int64_t n) const {
+  const Bound* bound = find(role, at);
+  LIULI_CHECK(bound != nullptr);
+  const TensorInfo& t = *bound->tensor;
+  const int64_t columns = t.shape.back();
+  const bool plain = dtype_info(t.type).block == 1;
+  const int64_t bytes = row_bytes(t.type, columns);
+  model_.rearranged.push_back(
+      plain ? transpose_plain(t.data + first * bytes, n, columns, dtype_info(t.type).bytes)
+            : transpose_decoded(t, first, n, columns));
+  return Matrix(t.name, plain ? t.type : DType::f32, columns, n, model_.rearranged.back().data());
+}
+
+const float* Binder::vector(Role role, Where at) const {
+  const Bound* bound = find(role, at);
+  if (bound == nullptr) return nullptr;
+  const TensorInfo& t = *bound->tensor;
+  std::vector<float> stored(static_cast<size_t>(t.elements()));
+  kernels::decode_row(t.type, t.data, t.elements(), stored.data());
+  std::vector<float>& out = model_.vectors.emplace_back(stored);
+  for (size_t i = 0; i < out.size(); i++) {
+    out[i] = stored[static_cast<size_t>(bound->spec.order.file_row(static_cast<int64_t>(i)))];
+    if (bound->spec.plus_one) out[i] += 1;
+  }
+  return out.data();
+}
+
+Norm Binder::norm(NormKind kind, Role weight, Where at, std::optional<Role> beta) const {
+  if (kind == NormKind::none) return {};
+  const float* shift = kind == NormKind::layer && beta ? vector(*beta, at) : nullptr;
+  return {kind, vector(weight, at), shift, static_cast<float>(model_.config.norm_eps)};
+}
+
+}  // namespace liuli
