@@ -46,6 +46,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> make_table() {
   set(DType::tq2_0, "TQ2_0", 256, 66);
   set(DType::mxfp4, "MXFP4", 32, 17);
   set(DType::nvfp4, "NVFP4", 64, 36);
+  set(DType::f8_e4m3_b128, "F8_E4M3_B128", 128, 132);
   return t;
 }
 constexpr std::array<DTypeInfo, kDTypeCount> kTable = make_table();
@@ -59,8 +60,13 @@ const DTypeInfo& dtype_info(DType type) {
 }
 
 std::optional<DType> dtype_from_gguf(uint32_t id) {
-  if (id >= kTable.size() || kTable[id].name == nullptr) return std::nullopt;
-  return static_cast<DType>(id);
+  return id < kGgufTypes ? dtype_at(static_cast<int>(id)) : std::nullopt;
+}
+
+std::optional<DType> dtype_at(int index) {
+  if (index < 0 || index >= kDTypeCount || kTable[static_cast<size_t>(index)].name == nullptr)
+    return std::nullopt;
+  return static_cast<DType>(index);
 }
 
 std::optional<DType> dtype_from_name(std::string_view name) {

@@ -1,4 +1,4 @@
-// The element types a tensor can be stored in: one table row per type, in the numbering of GGUF.
+// The element types a tensor can be stored in: one table row per type, in the numbering of GGUF, then our own.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,7 +7,7 @@
 namespace liuli {
 
 /// A stored element type; the value is GGUF's type id. Ids that were withdrawn (4, 5, 31…33, 36…38) have no
-/// row.
+/// row. Types from kGgufTypes on are in no GGUF file; their number may change.
 enum class DType : uint8_t {
   f32 = 0,
   f16 = 1,
@@ -40,8 +40,11 @@ enum class DType : uint8_t {
   tq2_0 = 35,
   mxfp4 = 39,
   nvfp4 = 40,
+  f8_e4m3_b128 =
+      41,  ///< a row of FP8 codes with the scale of each 128 in front of them: [f32 scale][128 codes]
 };
-constexpr int kDTypeCount = 41;  ///< one past the largest id: the length of a table indexed by DType
+constexpr int kGgufTypes = 41;   ///< one past GGUF's largest id
+constexpr int kDTypeCount = 42;  ///< one past the largest id: the length of a table indexed by DType
 
 struct DTypeInfo {
   const char* name;  ///< as GGUF tools print it: "Q4_K"
@@ -53,6 +56,8 @@ struct DTypeInfo {
 const DTypeInfo& dtype_info(DType type);
 /// The type with GGUF's id, or nothing for an unknown or withdrawn one.
 std::optional<DType> dtype_from_gguf(uint32_t id);
+/// The type in row `index` of a table indexed by DType, GGUF's or our own; nothing for a gap.
+std::optional<DType> dtype_at(int index);
 /// The type of a name in any case ("q4_k"), or nothing.
 std::optional<DType> dtype_from_name(std::string_view name);
 /// Bytes of one row of n elements; n must be a multiple of the block.

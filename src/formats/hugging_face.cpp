@@ -6,6 +6,7 @@
 #include <set>
 
 #include "formats/byte_cursor.h"
+#include "formats/fp8_blocks.h"
 #include "formats/strict_json.h"
 #include "liuli/error.h"
 
@@ -49,10 +50,16 @@ std::optional<DType> plain_type(std::string_view stored) {
   return type && dtype_info(*type).block == 1 ? type : std::nullopt;
 }
 
+using StoredTensor = SafetensorsFile::Tensor;
+
 class HuggingFaceSource final : public WeightSource {
  public:
-  explicit HuggingFaceSource(HuggingFaceParts parts) : parts_(std::move(parts)) {
-    for (const SafetensorsFile& shard : parts_.shards) take(shard);
+  explicit HuggingFaceSource(HuggingFaceParts parts)
+      : parts_(std::move(parts)), fp8_(announces_fp8_blocks(parts_.path, parts_.config)) {
+    for (const SafetensorsFile& shard : parts_.shards) collect(shard);
+    for (const SafetensorsFile& shard : parts_.shards)
+      for (const StoredTensor& tensor : shard.tensors())
+        if (is_stored(tensor)) take(shard, tensor);
     by_name_.resize(tensors_.size());
     std::iota(by_name_.begin(), by_name_.end(), 0u);
     std::sort(by_name_.begin(), by_name_.end(),
@@ -79,12 +86,17 @@ class HuggingFaceSource final : public WeightSource {
                                      [&](uint32_t i, std::string_view n) { return tensors_[i].name < n; });
     return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
   }
+  std::shared_ptr<const uint8_t> bytes_of(const TensorInfo& tensor) const override {
+    if (tensor.data != nullptr) return WeightSource::bytes_of(tensor);
+    return build_fp8_rows(fp8_matrix(*stored_.at(tensor.name)));
+  }
   const std::vector<SetAside>& set_aside() const override { return set_aside_; }
   void give_back(const TensorInfo& tensor) const override {
+    const StoredTensor& stored = *stored_.at(tensor.name);
     for (const SafetensorsFile& shard : parts_.shards) {
       const FileBytes& file = shard.bytes();
-      if (tensor.data >= file.data && tensor.data < file.data + file.size)
-        drop_resident_pages(file, tensor.data, static_cast<size_t>(tensor.bytes));
+      if (stored.data >= file.data && stored.data < file.data + file.size)
+        drop_resident_pages(file, stored.data, static_cast<size_t>(stored.bytes));
     }
   }
   int64_t file_bytes() const override {
@@ -94,31 +106,56 @@ class HuggingFaceSource final : public WeightSource {
   }
 
  private:
-  void take(const SafetensorsFile& shard) {
+  /// A tensor may lie in two shards; the index says which one counts.
+  void collect(const SafetensorsFile& shard) {
     const std::string file = fs::path(shard.path()).filename().string();
-    for (const SafetensorsFile::Tensor& tensor : shard.tensors()) {
-      if (!is_mapped(file, tensor.name)) continue;
-      const std::optional<DType> type = plain_type(tensor.dtype);
-      if (type) {
-        tensors_.push_back(
-            {tensor.name, *type, tensor.shape, tensor.data, tensor.bytes, tensor.data - shard.bytes().data});
-      } else {
+    for (const StoredTensor& tensor : shard.tensors()) {
+      const WeightMap::const_iterator at =
+          parts_.weight_map ? parts_.weight_map->find(tensor.name) : WeightMap::const_iterator();
+      if (!parts_.weight_map || (at != parts_.weight_map->end() && at->second == file))
+        stored_[tensor.name] = &tensor;
+      else if (at == parts_.weight_map->end())
         set_aside_.push_back(
-            {tensor.name, fmt::format("is stored as {}, which Liuli does not read", tensor.dtype)});
-      }
+            {tensor.name, fmt::format("lies in {}, but {} does not name it", file, kIndexName)});
+    }
+  }
+  const StoredTensor* stored(const std::string& name) const {
+    const auto at = stored_.find(name);
+    return at != stored_.end() ? at->second : nullptr;
+  }
+  bool is_stored(const StoredTensor& tensor) const { return stored(tensor.name) == &tensor; }
+
+  void take(const SafetensorsFile& shard, const StoredTensor& tensor) {
+    const int64_t offset = tensor.data - shard.bytes().data;
+    if (is_used_scale(tensor.name)) return;
+    if (const std::optional<DType> type = plain_type(tensor.dtype)) {
+      tensors_.push_back({tensor.name, *type, tensor.shape, tensor.data, tensor.bytes, offset});
+    } else if (!is_fp8(tensor)) {
+      set_aside_.push_back(
+          {tensor.name, fmt::format("is stored as {}, which Liuli does not read", tensor.dtype)});
+    } else if (const auto problem = fp8_problem(fp8_matrix(tensor))) {
+      set_aside_.push_back({tensor.name, *problem});
+    } else {
+      const DType built = fp8_type(fp8_matrix(tensor));
+      const int64_t bytes = tensor.shape[0] * row_bytes(built, tensor.shape[1]);
+      tensors_.push_back({tensor.name, built, tensor.shape, nullptr, bytes, offset});
     }
   }
 
-  /// A tensor may lie in two shards; the index says which one counts.
-  bool is_mapped(const std::string& file, const std::string& name) {
-    if (!parts_.weight_map) return true;
-    const auto at = parts_.weight_map->find(name);
-    if (at == parts_.weight_map->end())
-      set_aside_.push_back({name, fmt::format("lies in {}, but {} does not name it", file, kIndexName)});
-    return at != parts_.weight_map->end() && at->second == file;
+  bool is_fp8(const StoredTensor& tensor) const { return fp8_ && tensor.dtype == "F8_E4M3"; }
+  Fp8Matrix fp8_matrix(const StoredTensor& codes) const {
+    return {&codes, stored(std::string(codes.name).append(kScaleSuffix))};
+  }
+  /// Scales become a part of their weight's rows.
+  bool is_used_scale(const std::string& name) const {
+    if (name.size() <= kScaleSuffix.size() || !name.ends_with(kScaleSuffix)) return false;
+    const StoredTensor* codes = stored(name.substr(0, name.size() - kScaleSuffix.size()));
+    return codes != nullptr && is_fp8(*codes) && !fp8_problem(fp8_matrix(*codes));
   }
 
   HuggingFaceParts parts_;
+  bool fp8_;
+  std::map<std::string_view, const StoredTensor*> stored_;  ///< what counts, from all shards
   std::vector<TensorInfo> tensors_;
   std::vector<uint32_t> by_name_;  ///< indices into tensors_
   std::vector<SetAside> set_aside_;

@@ -11,14 +11,15 @@
 
 namespace liuli {
 
-/// One stored tensor. The bytes stay where the file was mapped; they live as long as the source.
+/// One stored tensor. The bytes stay where the file was mapped, at any alignment; they live as long as the source.
 struct TensorInfo {
   std::string name;
   DType type;
   std::vector<int64_t> shape;  ///< PyTorch order: the last index is contiguous ([d_out, d_in] for a matrix)
-  const uint8_t* data = nullptr;
+  const uint8_t* data =
+      nullptr;  ///< null: the file holds another form; WeightSource::bytes_of builds this one
   int64_t bytes = 0;
-  int64_t file_offset = 0;  ///< of data, in its own file
+  int64_t file_offset = 0;  ///< of what is stored, in its own file
 
   int64_t elements() const {
     int64_t n = 1;
@@ -76,6 +77,12 @@ class WeightSource {
   virtual std::optional<std::string> companion(std::string_view file_name) const = 0;
   virtual const std::vector<TensorInfo>& tensors() const = 0;  ///< in file order
   virtual const TensorInfo* find(std::string_view name) const = 0;
+  /// A tensor's bytes, whatever form the file has. Mapped ones are not copied and live as long as the source; built
+  /// ones (FP8 with its scales: row by row, about as long as the file's) live as long as the pointer, and every call
+  /// builds them anew. Errors: out_of_memory.
+  virtual std::shared_ptr<const uint8_t> bytes_of(const TensorInfo& tensor) const {
+    return {std::shared_ptr<const void>(), tensor.data};
+  }
   /// Whoever needs a tensor that find() lacks tells the user the reason from here. Sorted by name.
   virtual const std::vector<SetAside>& set_aside() const = 0;
   /// A hint: the tensor was copied and will not be read soon. A mapped file stops counting in this process's

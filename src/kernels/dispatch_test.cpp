@@ -32,7 +32,7 @@ void expect_complete(const Kernels& k) {
   EXPECT_NE(k.attention_f32.attend, nullptr);
   EXPECT_NE(k.rows.rms_norm, nullptr);
   for (int type = 0; type < kDTypeCount; type++) {
-    if (!dtype_from_gguf(static_cast<uint32_t>(type))) continue;
+    if (!dtype_at(type)) continue;
     const WeightKernels& w = k.weights[type];
     SCOPED_TRACE(dtype_info(static_cast<DType>(type)).name);
     EXPECT_NE(w.name, nullptr);

@@ -12,8 +12,8 @@ namespace liuli::kernels {
 /// Types that exist, in the order of their ids.
 inline std::vector<DType> all_types() {
   std::vector<DType> types;
-  for (uint32_t id = 0; id < kDTypeCount; id++)
-    if (const auto type = dtype_from_gguf(id)) types.push_back(*type);
+  for (int id = 0; id < kDTypeCount; id++)
+    if (const auto type = dtype_at(id)) types.push_back(*type);
   return types;
 }
 
@@ -91,6 +91,13 @@ inline void make_sane(DType type, uint8_t* block, std::mt19937& random) {
     case DType::nvfp4:
       for (int i = 0; i < 4; i++) block[i] &= 0x3f;
       break;
+    case DType::f8_e4m3_b128: {
+      const float scale = uniform(random);
+      std::memcpy(block, &scale, 4);
+      for (int i = 4; i < 132; i++)
+        if ((block[i] & 0x7F) == 0x7F) block[i] ^= 1;  // NaN
+      break;
+    }
     default:
       half(0);
   }

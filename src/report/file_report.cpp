@@ -70,8 +70,9 @@ DecodedTensor decode_tensor(const std::string& path, const std::string& tensor) 
   const int64_t width = info->shape.empty() ? 1 : info->shape.back();
   const int64_t rows =
       width == 0 ? 0 : info->elements() / width;  // safetensors may hold tensors of no elements
+  const auto bytes = source->bytes_of(*info);
   for (int64_t row = 0; row < rows; row++)
-    kernels::decode_row(info->type, info->data + row * row_bytes(info->type, width), width,
+    kernels::decode_row(info->type, bytes.get() + row * row_bytes(info->type, width), width,
                         decoded.values.data() + row * width);
   return decoded;
 }

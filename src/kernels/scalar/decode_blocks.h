@@ -31,6 +31,9 @@ void decode_q5_0(const uint8_t* __restrict row, int64_t n, float* __restrict out
 void decode_q5_1(const uint8_t* __restrict row, int64_t n, float* __restrict out) noexcept;
 void decode_q8_0(const uint8_t* __restrict row, int64_t n, float* __restrict out) noexcept;
 
+// eight-bit floats with a scale per 128 (decode_fp8.cpp)
+void decode_f8_e4m3_b128(const uint8_t* __restrict row, int64_t n, float* __restrict out) noexcept;
+
 // super-blocks of 256 (decode_k.cpp)
 void decode_q2_k(const uint8_t* __restrict row, int64_t n, float* __restrict out) noexcept;
 void decode_q3_k(const uint8_t* __restrict row, int64_t n, float* __restrict out) noexcept;

@@ -42,6 +42,7 @@ constexpr std::array<DecodeFunction, kDTypeCount> make_table() {
   set(DType::tq2_0, decode_tq2_0);
   set(DType::mxfp4, decode_mxfp4);
   set(DType::nvfp4, decode_nvfp4);
+  set(DType::f8_e4m3_b128, decode_f8_e4m3_b128);
   return t;
 }
 constexpr std::array<DecodeFunction, kDTypeCount> kDecoders = make_table();

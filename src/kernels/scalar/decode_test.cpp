@@ -23,23 +23,29 @@ struct Golden {
   std::vector<float> values;
 };
 
-Golden read_golden(const std::string& type_name) {
-  std::ifstream in(std::string(LIULI_SOURCE_DIR) + "/tests/golden/quant/" + type_name + ".safetensors",
+/// The bytes of one array of tests/golden/FILE.safetensors; nothing if the file is missing.
+std::string golden_bytes(const std::string& file, const std::string& name) {
+  std::ifstream in(std::string(LIULI_SOURCE_DIR) + "/tests/golden/" + file + ".safetensors",
                    std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
   uint64_t header_size = 0;
   if (bytes.size() < 8) return {};
   std::memcpy(&header_size, bytes.data(), 8);
   const auto header = nlohmann::json::parse(bytes.substr(8, header_size));
-  const auto range = [&](const char* name) {
-    const auto& offsets = header.at(name).at("data_offsets");
-    return bytes.substr(8 + header_size + offsets[0].get<size_t>(),
-                        offsets[1].get<size_t>() - offsets[0].get<size_t>());
-  };
-  const std::string blocks = range("blocks"), values = range("values");
-  Golden golden{{blocks.begin(), blocks.end()}, std::vector<float>(values.size() / sizeof(float))};
-  std::memcpy(golden.values.data(), values.data(), values.size());
-  return golden;
+  const auto& offsets = header.at(name).at("data_offsets");
+  return bytes.substr(8 + header_size + offsets[0].get<size_t>(),
+                      offsets[1].get<size_t>() - offsets[0].get<size_t>());
+}
+
+std::vector<float> floats_of(const std::string& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+Golden read_golden(const std::string& type_name) {
+  const std::string file = "quant/" + type_name, blocks = golden_bytes(file, "blocks");
+  return {{blocks.begin(), blocks.end()}, floats_of(golden_bytes(file, "values"))};
 }
 
 std::vector<float> decode(DType type, const std::vector<uint8_t>& blocks) {
@@ -195,9 +201,50 @@ TEST(Decode, ReadsIntegersOfEveryWidthWithTheirSign) {
   EXPECT_EQ(decode_values<int64_t>(DType::i64, {-(int64_t{1} << 40), 3}), (std::vector<float>{-0x1p40f, 3}));
 }
 
+/// Rows of [scale][128 codes] made of codes that lie apart from their scales.
+std::vector<uint8_t> fp8_blocks(const std::string& codes, float scale) {
+  std::vector<uint8_t> blocks;
+  for (size_t at = 0; at < codes.size(); at += 128) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&scale);
+    blocks.insert(blocks.end(), bytes, bytes + sizeof scale);
+    blocks.insert(blocks.end(), codes.begin() + static_cast<ptrdiff_t>(at),
+                  codes.begin() + static_cast<ptrdiff_t>(at + 128));
+  }
+  return blocks;
+}
+
+TEST(Decode, GivesEveryFp8CodeTheValueOfAnotherImplementation) {
+  const std::string codes = golden_bytes("fp8/model", "every_code.weight");
+  const std::vector<float> values = floats_of(golden_bytes("fp8/values", "every_code.weight"));
+  ASSERT_EQ(codes.size(), 256u);
+  ASSERT_EQ(values.size(), 256u);
+  const std::vector<float> plain = decode(DType::f8_e4m3_b128, fp8_blocks(codes, 1.0f));
+  const std::vector<float> scaled = decode(DType::f8_e4m3_b128, fp8_blocks(codes, 0.0123f));
+  int nans = 0;
+  for (size_t i = 0; i < values.size(); i++) {
+    if (std::isnan(values[i])) {
+      nans++;
+      EXPECT_TRUE(std::isnan(plain[i]) && std::isnan(scaled[i])) << i;
+    } else {
+      EXPECT_EQ(std::bit_cast<uint32_t>(plain[i]), std::bit_cast<uint32_t>(values[i])) << "code " << i;
+      EXPECT_EQ(scaled[i], values[i] * 0.0123f) << "code " << i;
+    }
+  }
+  EXPECT_EQ(nans, 2);
+}
+
+TEST(Decode, GivesTheFp8CheckValuesOfTheFormatsDescription) {
+  std::string codes(128, '\0');
+  const uint8_t first[5] = {0x01, 0x08, 0x38, 0x7E, 0xC0};
+  std::memcpy(codes.data(), first, sizeof first);
+  const std::vector<float> y = decode(DType::f8_e4m3_b128, fp8_blocks(codes, 1.0f));
+  EXPECT_EQ(std::vector<float>(y.begin(), y.begin() + 6),
+            (std::vector<float>{0.001953125f, 0.015625f, 1, 448, -2, 0}));
+}
+
 TEST(Decode, WritesNothingForAnEmptyRow) {
-  for (uint32_t id = 0; id < kDTypeCount; id++) {
-    if (const auto type = dtype_from_gguf(id)) {
+  for (int id = 0; id < kDTypeCount; id++) {
+    if (const auto type = dtype_at(id)) {
       float out = 7.5f;
       decode_row(*type, nullptr, 0, &out);
       EXPECT_EQ(out, 7.5f) << dtype_info(*type).name;

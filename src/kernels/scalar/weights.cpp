@@ -134,7 +134,7 @@ void expand_bf16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end
 
 template <int id>
 void set_kernels(WeightTable& table) {
-  if (!dtype_from_gguf(id)) return;
+  if (!dtype_at(id)) return;
   constexpr DType type = static_cast<DType>(id);
   WeightKernels& w = table.by_type[id];
   w = {"scalar, f32", false, false, nullptr, decode_f32<type>, product_f32<type>, expand_bf16<type>};
