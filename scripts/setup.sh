@@ -8,7 +8,7 @@
 set -euo pipefail
 [ -z "${LIULI_NO_SETUP:-}" ] || exit 0
 
-wanted=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libhwy-dev libutf8proc-dev python3)
+wanted=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev python3)
 python3 -m pip --version >/dev/null 2>&1 || wanted+=(python3-pip)
 case ${1:-} in
   "") ;;

@@ -36,27 +36,46 @@ Charsmap::Charsmap(const std::vector<uint8_t>& table) {
         fmt::format("precompiled_charsmap: its {} bytes of text are not UTF-8 ended by NUL", texts_.size()));
 }
 
-std::string_view Charsmap::replacement(std::string_view text, size_t& bytes) const {
-  bytes = 0;
-  size_t found = texts_.size();
+// Calls visit(bytes, place in texts_) for the entries that begin a text, shortest first, until it says false.
+template <class Visit>
+void Charsmap::each_prefix(std::string_view text, Visit visit) const {
   uint32_t at = units_.empty() ? 0 : offset(units_[0]);
   for (size_t i = 0; i < text.size() && !units_.empty(); ++i) {
     const auto byte = static_cast<uint8_t>(text[i]);
     at ^= byte;
-    if (at >= units_.size() || label(units_[at]) != byte) break;
+    if (at >= units_.size() || label(units_[at]) != byte) return;
     const uint32_t unit = units_[at];
     at ^= offset(unit);
     if (!has_leaf(unit)) continue;
-    if (at >= units_.size()) break;
+    if (at >= units_.size()) return;
     // An entry that ends inside a character or points outside the texts is no entry.
-    if (value(units_[at]) < texts_.size() && valid_utf8(text.substr(0, i + 1))) {
-      found = value(units_[at]);
-      bytes = i + 1;
-    }
+    const uint32_t place = value(units_[at]);
+    if (place < texts_.size() && valid_utf8(text.substr(0, i + 1)) && valid_utf8(texts_.data() + place) &&
+        !visit(i + 1, place))
+      return;
   }
-  if (bytes > 0 && valid_utf8(texts_.data() + found)) return texts_.data() + found;
+}
+
+std::string_view Charsmap::replacement(std::string_view text, size_t& bytes) const {
+  bytes = 0;
+  size_t found = 0;
+  each_prefix(text, [&](size_t length, size_t place) {
+    bytes = length;
+    found = place;
+    return true;
+  });
+  if (bytes > 0) return texts_.data() + found;
   bytes = static_cast<size_t>(read_utf8(text, 0).bytes);
   return text.substr(0, bytes);
+}
+
+std::optional<std::string_view> Charsmap::shortest_prefix(std::string_view text) const {
+  std::optional<std::string_view> found;
+  each_prefix(text, [&](size_t, size_t place) {
+    found = texts_.data() + place;
+    return false;
+  });
+  return found;
 }
 
 }  // namespace liuli

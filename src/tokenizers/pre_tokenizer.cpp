@@ -7,6 +7,7 @@
 #include <map>
 
 #include "liuli/error.h"
+#include "tokenizers/pre_tokenizer_steps.h"
 #include "tokenizers/unicode.h"
 
 namespace liuli {
@@ -23,13 +24,14 @@ uint32_t run_of_other(const Characters& t, uint32_t i, uint32_t end) {
   return i;
 }
 
-// 's|'t|'re|'ve|'m|'ll|'d
+// 's|'t|'re|'ve|'m|'ll|'d    (in any case: the long ſ is an s, too)
 uint32_t contraction(const Characters& t, uint32_t i, uint32_t end, bool any_case) {
   if (t.points[i] != '\'') return i;
   const auto at = [&](uint32_t k) -> char32_t {
     if (k >= end) return 0;
     const char32_t c = t.points[k];
-    return any_case && c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
+    if (!any_case) return c;
+    return c == 0x17F ? U's' : c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
   };
   const char32_t a = at(i + 1), b = at(i + 2);
   if (a == 's' || a == 't' || a == 'm' || a == 'd') return i + 2;
@@ -93,16 +95,13 @@ uint32_t han_or_kana(const Characters& t, uint32_t i, uint32_t end) {
 }
 
 bool ascii_letter(char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool ascii_punctuation(char32_t c) {
-  return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
-}
 
 // [ASCII punctuation][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|
 // ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 uint32_t deepseek_words(const Characters& t, uint32_t i, uint32_t end) {
   constexpr uint8_t kWord = kLetter | kMark, kSign = kPunctuation | kSymbol;
   const uint8_t c = t.classes[i];
-  if (ascii_punctuation(t.points[i]) && i + 1 < end && ascii_letter(t.points[i + 1])) {
+  if (is_ascii_punctuation(t.points[i]) && i + 1 < end && ascii_letter(t.points[i + 1])) {
     uint32_t stop = i + 1;
     while (stop < end && ascii_letter(t.points[stop])) ++stop;
     return stop;
@@ -158,29 +157,24 @@ const std::map<std::string_view, PreTokenizer>& rules_by_name() {
   return rules;
 }
 
-using Cuts = std::vector<uint32_t>;  // ends of the pieces, in characters
-
-// Isolates the scanner's matches inside every piece; what lies between two matches stays one piece.
-Cuts isolate(const Characters& text, Scanner scan, const Cuts& pieces) {
-  Cuts out;
-  out.reserve(pieces.size());
-  uint32_t begin = 0;
-  for (const uint32_t end : pieces) {
-    uint32_t unmatched = begin;
-    for (uint32_t i = begin; i < end;) {
-      const uint32_t stop = scan(text, i, end);
-      if (stop == i) {
-        ++i;
-        continue;
-      }
-      if (unmatched < i) out.push_back(i);
-      out.push_back(stop);
-      i = unmatched = stop;
-    }
-    if (unmatched < end) out.push_back(end);
-    begin = end;
-  }
-  return out;
+const std::map<std::string_view, Scanner>& scanners_by_pattern() {
+  static const std::map<std::string_view, Scanner> scanners = {
+      {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", gpt2},
+      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+       R"(\s*[\r\n]+|\s+(?!\S)|\s+)",
+       llama3<3>},
+      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+       R"(\s*[\r\n]+|\s+(?!\S)|\s+)",
+       llama3<1>},
+      {R"(\p{N})", numbers<1>},
+      {R"(\p{N}+)", numbers<UINT32_MAX>},
+      {R"(\p{N}{1,3})", numbers<3>},
+      {"[一-龥\u3040-ゟ゠-ヿ]+", han_or_kana},
+      {R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|)"
+       "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+       deepseek_words},
+  };
+  return scanners;
 }
 
 }  // namespace
@@ -209,28 +203,21 @@ const PreTokenizer& pre_tokenizer(std::string_view name) {
               fmt::format("pre-tokenizer \"{}\" is unknown; known are {}", name, known));
 }
 
-std::vector<std::string_view> split_pieces(const PreTokenizer& rules, std::string_view text) {
-  const Characters characters(text);
-  Cuts cuts;
-  if (characters.size() > 0) cuts.push_back(characters.size());
-  for (const Scanner scan : rules.passes) cuts = isolate(characters, scan, cuts);
-  std::vector<std::string_view> pieces;
-  pieces.reserve(cuts.size());
-  uint32_t begin = 0;
-  for (const uint32_t cut : cuts) {
-    const uint32_t end = characters.offsets[cut];
-    pieces.push_back(text.substr(begin, end - begin));
-    begin = end;
-  }
-  return pieces;
+Scanner scanner_of_pattern(std::string_view pattern) {
+  const auto& published = scanners_by_pattern();
+  const auto found = published.find(pattern);
+  return found == published.end() ? nullptr : found->second;
 }
 
 std::vector<std::string> pre_tokenize(std::string_view name, std::string_view text) {
   const PreTokenizer& rules = pre_tokenizer(name);
   std::string whole = replace_invalid_utf8(text);
   if (rules.nfc) whole = to_nfc(whole);
-  const std::vector<std::string_view> pieces = split_pieces(rules, whole);
-  return {pieces.begin(), pieces.end()};
+  Pieces pieces(whole, true);
+  for (const Scanner scan : rules.passes)
+    split_step(scanner_pattern(scan), SplitBehavior::isolated)->apply(pieces);
+  const std::vector<std::string_view> views = pieces.views();
+  return {views.begin(), views.end()};
 }
 
 }  // namespace liuli

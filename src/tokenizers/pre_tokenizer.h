@@ -33,8 +33,8 @@ struct PreTokenizer {
 /// The rules of a name as GGUF's tokenizer.ggml.pre has it. Errors: unsupported, listing the known names.
 const PreTokenizer& pre_tokenizer(std::string_view name);
 
-/// The pieces of a valid UTF-8 text, in order; together they are the text. They view its bytes.
-std::vector<std::string_view> split_pieces(const PreTokenizer& rules, std::string_view text);
+/// The hand-written scanner of a published pattern, spelled as tokenizer.json has it; null for any other.
+Scanner scanner_of_pattern(std::string_view pattern);
 
 /// Both together, normalisation included: for showing and testing. Errors: as pre_tokenizer.
 std::vector<std::string> pre_tokenize(std::string_view name, std::string_view text);

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "liuli/error.h"
+#include "tokenizers/byte_alphabet.h"
 #include "tokenizers/unicode.h"
 
 namespace liuli {
@@ -21,15 +22,6 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
     begin = at + from.size();
   }
   return out.append(text, begin);
-}
-
-int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
-
-// The value of "<0xHH>", or −1.
-int byte_value(std::string_view token) {
-  if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return -1;
-  const int high = hex_digit(token[3]), low = hex_digit(token[4]);
-  return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
 // Maps a score to an integer that rises as the score falls. The bits of an IEEE number rise with its
@@ -48,7 +40,7 @@ PieceTokenizer::PieceTokenizer(TokenizerData data) : SplittingTokenizer(std::mov
     const TokenType t = type(id);
     const std::string& token = data_.tokens[id];
     if (t == TokenType::byte) {
-      const int byte = byte_value(token);
+      const int byte = byte_token_value(token);
       if (byte < 0)
         throw Error(ErrorCode::corrupt_file,
                     fmt::format("byte token {} is \"{}\", not \"<0xHH>\"", id, token));
@@ -83,7 +75,7 @@ std::string PieceTokenizer::token_bytes(int id) const {
     case TokenType::unused:
       return "";
     case TokenType::byte:
-      return std::string(1, static_cast<char>(byte_value(data_.tokens[at])));
+      return std::string(1, static_cast<char>(byte_token_value(data_.tokens[at])));
     case TokenType::control:
     case TokenType::unknown:
       return data_.tokens[at];

@@ -52,52 +52,93 @@ MarkedText join_spans(const std::vector<TextSpan>& spans) {
   return valid_utf8(joined.text) ? joined : repaired(joined);
 }
 
-void SpecialTokens::add(std::string_view text, int id, bool control) {
+void SpecialTokens::add(std::string_view text, const MatchRule& rule) {
   // A token that is no valid text cannot occur in one; matching it could cut a character in two.
   if (text.empty() || !valid_utf8(text)) return;
-  trie_.add(text, 2 * id + (control ? 1 : 0));
+  trie_.add(text, static_cast<int>(rules_.size()));
+  rules_.push_back(rule);
   begins_[static_cast<uint8_t>(text[0])] = true;
+  has_control_ = has_control_ || rule.control;
 }
 
-// The id of the longest allowed token at a place, or −1.
-int SpecialTokens::match(const MarkedText& marked, size_t at, size_t next_user, size_t& length) const {
-  int id = -1;
+namespace {
+
+// The class of the character that ends just before a place; 0 at the beginning.
+uint8_t class_before(std::string_view text, size_t at) {
+  if (at == 0) return 0;
+  size_t begin = at - 1;
+  while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xC0) == 0x80) --begin;
+  return char_class(read_utf8(text, begin).code_point);
+}
+
+uint8_t class_at(std::string_view text, size_t at) {
+  return at < text.size() ? char_class(read_utf8(text, at).code_point) : 0;
+}
+
+bool stands_well(const MatchRule& rule, std::string_view text, size_t begin, size_t end) {
+  if (rule.single_word && ((class_before(text, begin) | class_at(text, end)) & kWordChar)) return false;
+  return !rule.alone || ((begin == 0 || (class_before(text, begin) & kSpace)) &&
+                         (end == text.size() || (class_at(text, end) & kSpace)));
+}
+
+// Moves a match's bounds over the white space beside it, not further left than `least`.
+void strip(const MatchRule& rule, std::string_view text, size_t least, size_t& begin, size_t& end) {
+  while (rule.left_strip && begin > least && (class_before(text, begin) & kSpace)) {
+    do --begin;
+    while (begin > least && (static_cast<uint8_t>(text[begin]) & 0xC0) == 0x80);
+  }
+  while (rule.right_strip && (class_at(text, end) & kSpace))
+    end += static_cast<size_t>(read_utf8(text, end).bytes);
+}
+
+}  // namespace
+
+// The longest allowed token at a place, or null.
+const MatchRule* SpecialTokens::match(const MarkedText& marked, size_t at, size_t next_user,
+                                      size_t& length) const {
+  const MatchRule* found = nullptr;
   uint32_t node = ByteTrie::kRoot;
   for (size_t end = at; end < marked.text.size();) {
     node = trie_.child(node, marked.text[end++]);
     if (node == ByteTrie::kNone) break;
     const int value = trie_.value(node);
-    if (value < 0 || (value % 2 == 1 && end > next_user)) continue;
-    id = value / 2;
+    if (value < 0) continue;
+    const MatchRule& rule = rules_[static_cast<size_t>(value)];
+    if (rule.control && end > next_user) continue;
+    found = &rule;
     length = end - at;
   }
-  return id;
+  return found;
 }
 
 std::vector<Fragment> SpecialTokens::split(const MarkedText& marked) const {
   std::vector<Fragment> fragments;
   const size_t size = marked.text.size();
   size_t text_begin = 0, next_user = 0;
-  for (size_t at = 0; at < size;) {
+  for (size_t at = 0; at < size && !rules_.empty();) {
     size_t length = 0;
-    int id = -1;
+    const MatchRule* rule = nullptr;
     if (begins_[static_cast<uint8_t>(marked.text[at])]) {
       if (next_user <= at) next_user = std::min(marked.from_user.find('\1', at), size + 1);
-      id = match(marked, at, next_user, length);
+      rule = match(marked, at, next_user, length);
     }
-    if (id < 0) {
+    if (rule == nullptr) {
       ++at;
       continue;
     }
-    if (text_begin < at) fragments.push_back({-1, text_begin, at});
-    fragments.push_back({id, at, at + length});
-    text_begin = at = at + length;
+    size_t begin = at, end = at + length;
+    at = end;
+    if (!stands_well(*rule, marked.text, begin, end)) continue;
+    strip(*rule, marked.text, text_begin, begin, end);
+    if (text_begin < begin) fragments.push_back({-1, text_begin, begin});
+    fragments.push_back({rule->id, begin, end});
+    text_begin = at = end;
   }
   if (text_begin < size) fragments.push_back({-1, text_begin, size});
   return fragments;
 }
 
-SplittingTokenizer::SplittingTokenizer(TokenizerData data) : Tokenizer(std::move(data)) {
+TypedTokenizer::TypedTokenizer(TokenizerData data) : Tokenizer(std::move(data)) {
   for (size_t id = 0; id < data_.types.size(); ++id)
     if (data_.types[id] == TokenType::user_defined && looks_like_marker(data_.tokens[id]))
       data_.types[id] = TokenType::control;

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "liuli/error.h"
-#include "tokenizers/byte_bpe.h"
+#include "tokenizers/pipeline.h"
 #include "tokenizers/sentencepiece.h"
 #include "tokenizers/unicode.h"
 #include "tokenizers/unigram.h"
@@ -57,21 +57,27 @@ void check(const TokenizerData& data) {
 
 }  // namespace
 
+Tokenizer::Tokenizer(TokenizerData data) : data_(std::move(data)) {
+  if (data_.add_bos) before_.push_back(data_.bos);
+  if (data_.add_eos) after_.push_back(data_.eos);
+}
+
 std::vector<int> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special) const {
   std::vector<int> ids;
-  if (add_special && data_.add_bos) ids.push_back(data_.bos);
+  if (add_special) ids = before_;
   const std::vector<int> body = encode_spans({{std::string(text), !parse_special}});
   ids.insert(ids.end(), body.begin(), body.end());
-  if (add_special && data_.add_eos) ids.push_back(data_.eos);
+  if (add_special) ids.insert(ids.end(), after_.begin(), after_.end());
   return ids;
 }
 
 std::unique_ptr<Tokenizer> make_tokenizer(TokenizerData data) {
-  if (data.model != "gpt2" && data.model != "llama" && data.model != "t5")
+  if (data.model != "gpt2" && data.model != "llama" && data.model != "t5" && data.model != "bert")
     throw Error(ErrorCode::unsupported,
-                fmt::format("tokenizer model \"{}\"; known are gpt2, llama and t5", data.model));
+                fmt::format("tokenizer model \"{}\"; known are gpt2, llama, t5 and bert", data.model));
   check(data);
-  if (data.model == "gpt2") return std::make_unique<ByteBpe>(std::move(data));
+  if (data.model == "gpt2") return make_byte_bpe(std::move(data));
+  if (data.model == "bert") return make_gguf_wordpiece(std::move(data));
   if (data.model == "llama") return std::make_unique<SentencePieceBpe>(std::move(data));
   return std::make_unique<Unigram>(std::move(data));
 }

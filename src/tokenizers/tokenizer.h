@@ -21,7 +21,8 @@ enum class TokenType : uint8_t {
 
 /// Everything a vocabulary file says about its tokenizer; a format's reader fills it (missing ids are −1).
 struct TokenizerData {
-  std::string model;  ///< "gpt2" byte-level BPE, "llama" SentencePiece BPE, "t5" Unigram
+  std::string model;  ///< "gpt2" byte-level BPE, "llama" SentencePiece BPE, "t5" Unigram, "bert" WordPiece;
+                      ///< "tokenizer.json" for what make_tokenizer did not make
   std::string pre;    ///< pre-tokenizer of "gpt2": "llama-bpe", "qwen2", "smollm", "gpt-2", "default", …
   std::vector<std::string> tokens;
   std::vector<float> scores;        ///< "llama" and "t5"; else empty
@@ -61,8 +62,9 @@ class Tokenizer {
   const TokenizerData& data() const { return data_; }
 
  protected:
-  explicit Tokenizer(TokenizerData data) : data_(std::move(data)) {}
+  explicit Tokenizer(TokenizerData data);
   TokenizerData data_;
+  std::vector<int> before_, after_;  // what add_special puts around a text
 };
 
 /// Builds the tokenizer a vocabulary asks for. Errors: unsupported (model or pre-tokenizer unknown, by name),

@@ -49,6 +49,20 @@ uint8_t class_of_category(int category) {
   }
 }
 
+// Alphabetic is L, Nl and Other_Alphabetic; what of the latter is not a mark are the circled letters.
+void mark_word_characters(std::vector<uint8_t>& table) {
+  for (char32_t c = 0; c < kCodePoints; ++c) {
+    const int category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+    if ((table[c] & (kLetter | kMark)) || category == UTF8PROC_CATEGORY_ND ||
+        category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_PC)
+      table[c] |= kWordChar;
+  }
+  constexpr char32_t kOthers[][2] = {
+      {0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+  for (const auto& [first, last] : kOthers)
+    for (char32_t c = first; c <= last; ++c) table[c] |= kWordChar;
+}
+
 // One byte per code point: 1.1 MB, of which a text touches a few pages. Asking utf8proc each time costs four
 // times as much.
 std::vector<uint8_t> make_class_table() {
@@ -60,22 +74,25 @@ std::vector<uint8_t> make_class_table() {
   table[0x85] = kSpace;
   table['\r'] |= kLineBreak;
   table['\n'] |= kLineBreak;
+  mark_word_characters(table);
   return table;
 }
 
-// Canonical decomposition, combining marks in canonical order. utf8proc's own ordering is an insertion sort:
+// Decomposition, combining marks in canonical order. utf8proc's own ordering is an insertion sort:
 // half a megabyte of marks in falling order would take minutes, so the marks are sorted here.
-std::vector<utf8proc_int32_t> decompose(std::string_view text) {
+std::vector<utf8proc_int32_t> decompose(std::string_view text, bool compatibility) {
+  const auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | (compatibility ? UTF8PROC_COMPAT : 0));
   std::vector<utf8proc_int32_t> out;
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
     const Utf8Char c = read_utf8(text, at);
     at += static_cast<size_t>(c.bytes);
-    utf8proc_int32_t parts[8];  // a canonical decomposition has at most 4 characters
+    utf8proc_int32_t parts[32];  // the longest decomposition has 18 characters (U+FDFA)
     int boundary = 0;
-    const utf8proc_ssize_t n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c.code_point), parts, 8,
-                                                       UTF8PROC_DECOMPOSE, &boundary);
-    if (n > 0 && n <= 8) out.insert(out.end(), parts, parts + n);
+    const utf8proc_ssize_t n =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c.code_point), parts, 32, options, &boundary);
+    if (n > 0 && n <= 32) out.insert(out.end(), parts, parts + n);
   }
   const auto combining = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
   for (auto first = out.begin(); first != out.end();) {
@@ -160,20 +177,58 @@ size_t incomplete_utf8_tail(std::string_view text) {
   return 0;
 }
 
-std::string to_nfc(std::string_view text) {
-  // Below U+0300 nothing composes with its neighbour: lead bytes up to 0xCB.
-  const auto settled = [](char c) { return static_cast<uint8_t>(c) < 0xCC; };
+std::string to_normal_form(std::string_view text, NormalForm form) {
+  const bool composed = form == NormalForm::nfc || form == NormalForm::nfkc;
+  // Below U+0300 nothing composes with its neighbour (lead bytes up to 0xCB), and ASCII has only one form.
+  const auto settled = [&](char c) {
+    return static_cast<uint8_t>(c) < (form == NormalForm::nfc ? 0xCC : 0x80);
+  };
   if (std::all_of(text.begin(), text.end(), settled)) return std::string(text);
-  std::vector<utf8proc_int32_t> points = decompose(text);
-  const utf8proc_ssize_t n =
-      utf8proc_normalize_utf32(points.data(), static_cast<utf8proc_ssize_t>(points.size()),
-                               static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  std::vector<utf8proc_int32_t> points =
+      decompose(text, form == NormalForm::nfkc || form == NormalForm::nfkd);
+  auto n = static_cast<utf8proc_ssize_t>(points.size());
+  if (composed)
+    n = utf8proc_normalize_utf32(points.data(), n,
+                                 static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   if (n < 0) throw std::bad_alloc();  // the only failure left: the code points come from a valid text
   std::string out;
   out.reserve(text.size());
   for (utf8proc_ssize_t i = 0; i < n; ++i)
     append_utf8(out, static_cast<char32_t>(points[static_cast<size_t>(i)]));
   return out;
+}
+
+void append_lowercase(std::string& text, char32_t c) {
+  if (c == 0x130) return void(text += "i\u0307");  // the one letter that becomes two characters
+  append_utf8(text, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+}
+
+bool is_nonspacing_mark(char32_t c) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_MN;
+}
+
+bool is_other(char32_t c) {
+  const int category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+         category == UTF8PROC_CATEGORY_CO || category == UTF8PROC_CATEGORY_CS;
+}
+
+bool is_ascii_punctuation(char32_t c) {
+  return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
+}
+
+size_t grapheme_bytes(std::string_view text, size_t at) {
+  Utf8Char c = read_utf8(text, at);
+  size_t end = at + static_cast<size_t>(c.bytes);
+  for (utf8proc_int32_t state = 0; end < text.size();) {
+    const Utf8Char next = read_utf8(text, end);
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(c.code_point),
+                                         static_cast<utf8proc_int32_t>(next.code_point), &state))
+      break;
+    end += static_cast<size_t>(next.bytes);
+    c = next;
+  }
+  return end - at;
 }
 
 }  // namespace liuli

@@ -17,6 +17,7 @@ enum CharClass : uint8_t {
   kPunctuation = 16,  ///< \p{P}
   kSymbol = 32,       ///< \p{S}
   kLineBreak = 64,    ///< \r and \n only
+  kWordChar = 128,    ///< \w = Alphabetic, \p{M}, \p{Nd}, \p{Pc}, the joiners U+200C and U+200D
 };
 
 /// Classes of a code point; 0 above U+10FFFF.
@@ -42,7 +43,18 @@ std::string replace_invalid_utf8(std::string_view text);
 /// Bytes at the end of the text that begin a character and lack the rest: 0 … 3.
 size_t incomplete_utf8_tail(std::string_view text);
 
-/// Normalisation form C of a valid text.
-std::string to_nfc(std::string_view text);
+enum class NormalForm : uint8_t { nfc, nfd, nfkc, nfkd };
+/// A normalisation form of a valid text.
+std::string to_normal_form(std::string_view text, NormalForm form);
+inline std::string to_nfc(std::string_view text) { return to_normal_form(text, NormalForm::nfc); }
+
+/// What Rust's char knows, and so tokenizer.json means.
+void append_lowercase(std::string& text, char32_t code_point);
+bool is_nonspacing_mark(char32_t code_point);  ///< Mn
+/// Categories Cc, Cf, Co and Cs: unassigned code points are none of them.
+bool is_other(char32_t code_point);
+bool is_ascii_punctuation(char32_t code_point);
+/// Bytes of the extended grapheme cluster that begins at byte `at`.
+size_t grapheme_bytes(std::string_view text, size_t at);
 
 }  // namespace liuli

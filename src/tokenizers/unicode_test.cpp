@@ -46,22 +46,29 @@ TEST(Unicode, FindsTheUnfinishedCharacterAtTheEnd) {
   EXPECT_EQ(incomplete_utf8_tail("\xE0\x80"), 0u);  // cannot be completed
 }
 
+TEST(Unicode, WordCharactersAreLettersMarksDecimalsConnectorsAndJoiners) {
+  for (const char32_t c : {U'a', U'7', U'_', U'我', U'\u0301', U'\u2167', U'\u24B6', U'\u200D'})
+    EXPECT_TRUE(char_class(c) & kWordChar) << static_cast<uint32_t>(c);
+  for (const char32_t c : {U'-', U' ', U'½', U'$', U'\u00AD'})
+    EXPECT_FALSE(char_class(c) & kWordChar) << static_cast<uint32_t>(c);
+}
+
 TEST(Unicode, ClassesAreThoseOfTheUnicodeDatabase) {
-  EXPECT_EQ(char_class('a'), kLetter);
-  EXPECT_EQ(char_class(0x6211), kLetter);
-  EXPECT_EQ(char_class(0xBD), kNumber);    // ½
-  EXPECT_EQ(char_class(0x2167), kNumber);  // Ⅷ
-  EXPECT_EQ(char_class(0x301), kMark);
-  EXPECT_EQ(char_class('_'), kPunctuation);
-  EXPECT_EQ(char_class('$'), kSymbol);
-  EXPECT_EQ(char_class('\n'), kSpace | kLineBreak);
-  EXPECT_EQ(char_class(0x0B), kSpace);
-  EXPECT_EQ(char_class(0x85), kSpace);
-  EXPECT_EQ(char_class(0x3000), kSpace);
-  EXPECT_EQ(char_class(0x1C), 0);    // white space in Python, not in Unicode
-  EXPECT_EQ(char_class(0x200B), 0);  // zero width space is Cf
-  EXPECT_EQ(char_class(0x378), 0);   // unassigned
-  EXPECT_EQ(char_class(0x110000), 0);
+  EXPECT_EQ(char_class('a') & ~kWordChar, kLetter);
+  EXPECT_EQ(char_class(0x6211) & ~kWordChar, kLetter);
+  EXPECT_EQ(char_class(0xBD) & ~kWordChar, kNumber);    // ½
+  EXPECT_EQ(char_class(0x2167) & ~kWordChar, kNumber);  // Ⅷ
+  EXPECT_EQ(char_class(0x301) & ~kWordChar, kMark);
+  EXPECT_EQ(char_class('_') & ~kWordChar, kPunctuation);
+  EXPECT_EQ(char_class('$') & ~kWordChar, kSymbol);
+  EXPECT_EQ(char_class('\n') & ~kWordChar, kSpace | kLineBreak);
+  EXPECT_EQ(char_class(0x0B) & ~kWordChar, kSpace);
+  EXPECT_EQ(char_class(0x85) & ~kWordChar, kSpace);
+  EXPECT_EQ(char_class(0x3000) & ~kWordChar, kSpace);
+  EXPECT_EQ(char_class(0x1C) & ~kWordChar, 0);    // white space in Python, not in Unicode
+  EXPECT_EQ(char_class(0x200B) & ~kWordChar, 0);  // zero width space is Cf
+  EXPECT_EQ(char_class(0x378) & ~kWordChar, 0);   // unassigned
+  EXPECT_EQ(char_class(0x110000) & ~kWordChar, 0);
 }
 
 TEST(Unicode, NormalisationComposesReordersAndKeepsExclusions) {
