@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
+
+#include "kernels/panel_samples.h"
 
 namespace liuli {
 namespace {
@@ -129,6 +132,41 @@ TEST(Matrix, PanelsGiveBackTheStoredRow) {
     w.decode_row(o, row.data(), scratch);
     EXPECT_EQ(std::memcmp(row.data(), p.w.data() + o * 96, 96 * sizeof(float)), 0);
   }
+}
+
+/// Files by other writers put tensors anywhere: every type, one byte off, must give the bits of aligned rows.
+TEST(Matrix, TakesRowsOfEveryTypeFromAnyAddress) {
+  constexpr int64_t kRows = 19, kColumns = 256;
+  ThreadPool pool(2);
+  for (const DType type : kernels::all_types()) {
+    SCOPED_TRACE(dtype_info(type).name);
+    const std::vector<uint8_t> rows = kernels::random_rows(type, kRows, kColumns, 5);
+    std::vector<uint8_t> shifted(rows.size() + 1);
+    std::memcpy(shifted.data() + 1, rows.data(), rows.size());
+    const Matrix aligned("w", type, kRows, kColumns, rows.data()),
+        in_place("w", type, kRows, kColumns, shifted.data() + 1);
+    Matrix panels("w", type, kRows, kColumns, shifted.data() + 1);
+    panels.build_panels(pool);
+    std::vector<float> expected(kColumns), mapped(kColumns), packed(kColumns);
+    std::vector<uint8_t> scratch;
+    for (int64_t row = 0; row < kRows; row++) {
+      aligned.decode_row(row, expected.data(), scratch);
+      in_place.decode_row(row, mapped.data(), scratch);
+      panels.decode_row(row, packed.data(), scratch);
+      EXPECT_EQ(std::memcmp(expected.data(), mapped.data(), kColumns * sizeof(float)), 0) << row;
+      EXPECT_EQ(std::memcmp(expected.data(), packed.data(), kColumns * sizeof(float)), 0) << row;
+    }
+  }
+}
+
+TEST(Matrix, LetsGoOfRowsItOwnsOncePanelsAreBuilt) {
+  const auto rows =
+      std::make_shared<std::vector<uint8_t>>(kernels::random_rows(DType::f8_e4m3_b128, 16, 128, 5));
+  Matrix w("w", DType::f8_e4m3_b128, 16, 128, std::shared_ptr<const uint8_t>(rows, rows->data()));
+  EXPECT_EQ(rows.use_count(), 2);
+  ThreadPool pool(1);
+  w.build_panels(pool);
+  EXPECT_EQ(rows.use_count(), 1);
 }
 
 }  // namespace

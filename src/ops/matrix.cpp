@@ -8,7 +8,17 @@ namespace liuli {
 
 Matrix::Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, const uint8_t* file_rows,
                RowOrder order)
-    : name_(std::move(name)), type_(type), d_out_(d_out), d_in_(d_in), file_rows_(file_rows), order_(order) {
+    : Matrix(std::move(name), type, d_out, d_in,
+             std::shared_ptr<const uint8_t>(std::shared_ptr<const void>(), file_rows), order) {}
+
+Matrix::Matrix(std::string name, DType type, int64_t d_out, int64_t d_in,
+               std::shared_ptr<const uint8_t> file_rows, RowOrder order)
+    : name_(std::move(name)),
+      type_(type),
+      d_out_(d_out),
+      d_in_(d_in),
+      file_rows_(std::move(file_rows)),
+      order_(order) {
   LIULI_CHECK(d_out > 0 && d_in > 0 && d_in % dtype_info(type).block == 0);
   LIULI_CHECK(order.heads == 0 || order.heads * order.head_dim == d_out);
 }
@@ -21,11 +31,11 @@ void Matrix::build_panels(ThreadPool& pool) {
       AlignedBuffer(panel_bytes_ * static_cast<size_t>(n_panels()));  // zeroed: missing rows are zero rows
   pool.parallel_for(n_panels(), [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin * kernels::kPanelRows; row < std::min(end * kernels::kPanelRows, d_out_); row++)
-      layout.pack_row(file_rows_ + static_cast<size_t>(order_.file_row(row)) * stored_row_bytes(),
+      layout.pack_row(file_rows_.get() + static_cast<size_t>(order_.file_row(row)) * stored_row_bytes(),
                       panels_.data() + static_cast<size_t>(row / kernels::kPanelRows) * panel_bytes_,
                       static_cast<int>(row % kernels::kPanelRows), d_in_);
   });
-  file_rows_ = nullptr;
+  file_rows_.reset();
 }
 
 void Matrix::decode_row(int64_t row, float* out, std::vector<uint8_t>& file_row) const {
@@ -38,7 +48,7 @@ void Matrix::decode_row(int64_t row, float* out, std::vector<uint8_t>& file_row)
         static_cast<int>(row % kernels::kPanelRows), d_in_);
     stored = file_row.data();
   } else {
-    stored = file_rows_ + static_cast<size_t>(order_.file_row(row)) * stored_row_bytes();
+    stored = file_rows_.get() + static_cast<size_t>(order_.file_row(row)) * stored_row_bytes();
   }
   kernels::decode_row(type_, stored, d_in_, out);
 }

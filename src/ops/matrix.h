@@ -1,6 +1,7 @@
 // A weight matrix as stored, in one of two forms: the file's own rows (mapped), or panels ready to run.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,12 @@ struct RowOrder {
 class Matrix {
  public:
   Matrix() = default;
-  /// Describes mapped file rows; they must outlive the matrix (or the call of build_panels).
+  /// Describes file rows, at any alignment, that somebody else keeps: they must outlive the matrix (or the call of
+  /// build_panels).
   Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, const uint8_t* file_rows,
+         RowOrder order = {});
+  /// The same for rows that may have no other owner; build_panels lets go of them.
+  Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, std::shared_ptr<const uint8_t> file_rows,
          RowOrder order = {});
 
   bool empty() const { return d_out_ == 0; }
@@ -53,7 +58,7 @@ class Matrix {
   std::string name_;
   DType type_ = DType::f32;
   int64_t d_out_ = 0, d_in_ = 0;
-  const uint8_t* file_rows_ = nullptr;
+  std::shared_ptr<const uint8_t> file_rows_;
   RowOrder order_;
   AlignedBuffer panels_;
   size_t panel_bytes_ = 0;
