@@ -25,10 +25,10 @@ MAY_INCLUDE = {
                  "kernels/kernels.h"],  # softmax and argmax over the logits
     "trace": ["generate/", "model/", "ops/", "tokenizers/", "core/", "liuli/error.h", "liuli/norm_kind.h",
               "liuli/config.h", "liuli/trace.h", "liuli/explain.h", "liuli/report.h"],
-    "convert": ["model/", "formats/", "tokenizers/", "core/", "liuli/error.h", "liuli/config.h",
+    "convert": ["model/", "formats/", "tokenizers/", "core/", "liuli/error.h", "liuli/config.h", "liuli/convert.h", "liuli/synth.h",
                 "kernels/kernels.h"],  # decode_row: what an encoder is measured against
-    "report": ["trace/", "generate/", "model/", "formats/", "tokenizers/", "core/", "liuli/error.h", "liuli/norm_kind.h",
-               "liuli/config.h", "liuli/trace.h", "liuli/report.h", "liuli/diff.h", "liuli/model_file.h",
+    "report": ["convert/", "trace/", "generate/", "model/", "formats/", "tokenizers/", "core/", "liuli/error.h",
+               "liuli/norm_kind.h", "liuli/config.h", "liuli/trace.h", "liuli/report.h", "liuli/diff.h", "liuli/shape.h", "liuli/model_file.h",
                "liuli/generation.h", "kernels/kernels.h"],  # decode_row, for a tensor's values; the name of the level, for the plan
     "engine": ["report/", "convert/", "trace/", "generate/", "model/", "ops/", "formats/", "tokenizers/", "kernels/", "core/",
                "liuli/"],  # the facade: it implements include/liuli

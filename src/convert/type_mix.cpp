@@ -1,34 +1,14 @@
 #include "convert/type_mix.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
+#include "liuli/error.h"
+
 namespace liuli {
-
-/// Layers where a rule holds, of L: the ends of the tower are more sensitive than its middle.
-enum class MixWhen : uint8_t {
-  always,
-  first_two,
-  first_four,
-  first_eighth,     ///< l < L/8
-  first_sixteenth,  ///< l < L/16
-  more_bits,        ///< the first and last eighth, and every third layer between
-  middle,           ///< L/8 ≤ l < 7L/8
-  shared_heads,     ///< four or more query heads read one v: it is small, and its error spreads
-  shared_or_experts,
-  eight_experts,      ///< Mixtral: attention is a small part of the file
-  expert_stack,       ///< a 3-D tensor
-  eighth_unweighted,  ///< first_eighth, when the encoder has no importance matrix
-  unweighted,
-};
-
-/// The first rule that fits a tensor decides.
-struct MixRule {
-  TensorUse use;
-  MixWhen when;
-  DType type;
-};
 
 namespace {
 
@@ -219,13 +199,13 @@ D smaller_block(D type) {
   }
 }
 
-D fitting(D type, int64_t row) {
+}  // namespace
+
+DType fitting_type(DType type, int64_t row) {
   if (row % dtype_info(type).block == 0) return type;
   const D smaller = smaller_block(type);
   return row % dtype_info(smaller).block == 0 ? smaller : D::f16;
 }
-
-}  // namespace
 
 TensorUse tensor_use(std::string_view name, const std::vector<int64_t>& shape) {
   static constexpr std::pair<std::string_view, TensorUse> kNames[] = {
@@ -257,7 +237,7 @@ DType TypeMix::type_of(std::string_view tensor, const std::vector<int64_t>& shap
   if (use == U::attn_v && model.n_layers == 80 && model.heads_per_kv_head > 1 &&
       (type == D::q3_k || type == D::q4_k))
     type = D::q5_k;
-  return fitting(type, shape.back());
+  return fitting_type(type, shape.back());
 }
 
 const std::vector<TypeMix>& type_mixes() {
@@ -276,6 +256,23 @@ const TypeMix* find_type_mix(std::string_view name) {
   for (const TypeMix& mix : type_mixes())
     if (lower == mix.name) return &mix;
   return nullptr;
+}
+
+TypeMix require_type_mix(std::string_view name) {
+  if (const TypeMix* mix = find_type_mix(name)) return *mix;
+  const std::optional<DType> type = dtype_from_name(name);
+  if (type && !plain(*type)) {
+    // The file's type is that of a mix with the same base: the number is informational.
+    const auto same = std::find_if(type_mixes().begin(), type_mixes().end(),
+                                   [&](const auto& m) { return m.base == *type; });
+    return {dtype_info(*type).name,
+            same == type_mixes().end() ? 0 : same->file_type,
+            *type,
+            {{U::output, W::always, *type}}};
+  }
+  std::string names;
+  for (const TypeMix& mix : type_mixes()) names.append(" ").append(mix.name);
+  throw Error(ErrorCode::not_found, fmt::format("no stored type \"{}\" is known; mixes are{}", name, names));
 }
 
 }  // namespace liuli

@@ -34,7 +34,29 @@ struct MixModel {
   bool importance = false;       ///< the encoder knows which columns matter (an importance matrix)
 };
 
-struct MixRule;
+/// Layers where a rule holds, of L: the ends of the tower are more sensitive than its middle.
+enum class MixWhen : uint8_t {
+  always,
+  first_two,
+  first_four,
+  first_eighth,     ///< l < L/8
+  first_sixteenth,  ///< l < L/16
+  more_bits,        ///< the first and last eighth, and every third layer between
+  middle,           ///< L/8 ≤ l < 7L/8
+  shared_heads,     ///< four or more query heads read one v: it is small, and its error spreads
+  shared_or_experts,
+  eight_experts,      ///< Mixtral: attention is a small part of the file
+  expert_stack,       ///< a 3-D tensor
+  eighth_unweighted,  ///< first_eighth, when the encoder has no importance matrix
+  unweighted,
+};
+
+/// The first rule that fits a tensor decides.
+struct MixRule {
+  TensorUse use;
+  MixWhen when;
+  DType type;
+};
 
 /// A mix by name.
 struct TypeMix {
@@ -43,13 +65,19 @@ struct TypeMix {
   DType base;          ///< of everything that no rule names
   std::vector<MixRule> rules;
 
-  /// The stored type of one tensor. Shapes are in our order; where a row is no whole number of blocks, a type with a
-  /// smaller block steps in (Q4_K → Q5_0, Q5_K → Q5_1, Q6_K → Q8_0, Q2_K, Q3_K → Q4_0, IQ → IQ4_NL), at last F16.
+  /// The stored type of one tensor. Shapes are in our order; rows that do not hold whole blocks get fitting_type().
   DType type_of(std::string_view tensor, const std::vector<int64_t>& shape, const MixModel& model) const;
 };
+
+/// The type itself where a row of `row` values is a whole number of its blocks; else one with a smaller block steps in
+/// (Q4_K → Q5_0, Q5_K → Q5_1, Q6_K → Q8_0, Q2_K, Q3_K → Q4_0, IQ → IQ4_NL), at last F16.
+DType fitting_type(DType type, int64_t row);
 
 /// The mix of a name in any case ("Q4_K_M"), or null.
 const TypeMix* find_type_mix(std::string_view name);
 const std::vector<TypeMix>& type_mixes();
+/// The mix of a name, or for a stored type without one ("q4_k", "nvfp4") every matrix in that type.
+/// Errors: not_found, with the names that there are.
+TypeMix require_type_mix(std::string_view name);
 
 }  // namespace liuli

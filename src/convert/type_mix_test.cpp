@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "liuli/error.h"
+
 namespace liuli {
 namespace {
 
@@ -63,6 +67,15 @@ TEST(TypeMix, KnowsEveryMixOnceUnderItsFileType) {
   EXPECT_EQ(std::adjacent_find(ids.begin(), ids.end()), ids.end());
   EXPECT_EQ(find_type_mix("q4_k"), nullptr);
   EXPECT_EQ(find_type_mix("q4_k_m")->file_type, 15u);
+  EXPECT_THROW(require_type_mix("q9_z"), Error);
+}
+
+TEST(TypeMix, ATypeWithoutAMixIsUsedForEveryMatrix) {
+  const TypeMix pure = require_type_mix("q4_k");
+  EXPECT_EQ(pure.type_of("output.weight", {128256, 4096}, kLlama8B), DType::q4_k);
+  EXPECT_EQ(pure.type_of("blk.0.attn_v.weight", {1024, 4096}, kLlama8B), DType::q4_k);
+  EXPECT_EQ(pure.type_of("blk.0.attn_v.weight", {1024, 896}, kLlama8B), DType::q5_0);
+  EXPECT_EQ(require_type_mix("Q4_K_M").file_type, 15u);
 }
 
 }  // namespace
