@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/missing_tokenizer.h"
 #include "engine/tokenizer_data.h"
+#include "model/load.h"
 
 namespace liuli {
 namespace {
@@ -68,8 +70,21 @@ void EngineParts::check_tokens(std::span<const int> ids, int64_t already, int64_
                 fmt::format("{} tokens do not fit into the context of {}", total, context));
 }
 
+namespace {
+// Some files are only a network ("none" is how converters say so): it still runs on ids.
+std::unique_ptr<Tokenizer> find_tokenizer(const WeightSource& source) {
+  try {
+    return make_tokenizer(tokenizer_data(source.metadata()));
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::not_found) throw;
+    const auto vocab_size = static_cast<int>(read_model_config(source).vocab_size);
+    return make_missing_tokenizer(fmt::format("{}: {}", source.path(), e.what()), vocab_size);
+  }
+}
+}  // namespace
+
 void load_text_parts(EngineParts& parts, const WeightSource& source, const std::string& template_name) {
-  parts.tokenizer = make_tokenizer(tokenizer_data(source.metadata()));
+  parts.tokenizer = find_tokenizer(source);
   parts.end_tokens = find_end_tokens(*parts.tokenizer, source.metadata());
   load_template(parts, source.metadata(), template_name);
 }

@@ -82,9 +82,9 @@ std::vector<std::string> required_texts(const Metadata& metadata, std::string_vi
 TokenizerData tokenizer_data(const Metadata& metadata) {
   TokenizerData data;
   const std::optional<std::string> model = metadata.text(key_of("model"));
-  if (!model)
-    throw Error(ErrorCode::not_found,
-                fmt::format("the file has no tokenizer: {} is missing", key_of("model")));
+  if (!model || *model == "none" || *model == "no_vocab")
+    throw Error(ErrorCode::not_found, fmt::format("the file has no tokenizer: {} is {}", key_of("model"),
+                                                  model.value_or("missing")));
   data.model = *model;
   data.pre = metadata.text(key_of("pre")).value_or("default");
   data.tokens = required_texts(metadata, "tokens");
