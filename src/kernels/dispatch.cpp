@@ -57,6 +57,7 @@ void lay_over(const Level& level, Kernels& k) {
   if (level.prompt != nullptr) k.prompt = *level.prompt;
   if (level.attention != nullptr) k.attention = *level.attention;
   if (const RowKernels* rows = rows_highway(level.isa)) k.rows = *rows;
+  if (const GemmKernel* gemm = gemm_highway(level.isa)) k.gemm = *gemm;
 }
 
 /// Tables of all levels, available or not, in Isa's order.
@@ -67,6 +68,7 @@ struct Tables {
   Tables() {
     kernels[0].rows = *rows_scalar();
     kernels[0].attention_f32 = *attention_f32_scalar();
+    kernels[0].gemm = *gemm_scalar();
     for (size_t i = 0; i < kernels.size(); i++) {
       if (i > 0) kernels[i] = kernels[i - 1];
       lay_over(levels[i], kernels[i]);

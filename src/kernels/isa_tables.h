@@ -34,4 +34,7 @@ const RowKernels* rows_scalar() noexcept;
 /// The Highway code compiled for the target that belongs to a level, or null if this machine lacks it.
 const RowKernels* rows_highway(Isa isa) noexcept;
 
+const GemmKernel* gemm_scalar() noexcept;
+const GemmKernel* gemm_highway(Isa isa) noexcept;  ///< as rows_highway
+
 }  // namespace liuli::kernels

@@ -172,6 +172,26 @@ struct RowKernels {
   int64_t (*argmax)(const float* x, int64_t n) noexcept;
 };
 
+// ---- f32 products of any shape --------------------------------------------------------------------------
+
+/// C[i][j] = Σ_k A[i][k] · B[k][j], or added to what C holds. Strides are in floats and may be anything for A and B.
+struct GemmArgs {
+  int64_t m, n, k;
+  const float* a;
+  int64_t a_m, a_k;  ///< A[i][k] = a[i · a_m + k · a_k]
+  const float* b;
+  int64_t b_k, b_n;  ///< B[k][j] = b[k · b_k + j · b_n]
+  float* c;
+  int64_t c_row;
+  bool accumulate = false;
+};
+
+/// One thread's part; callers split C. An output is one f32 accumulator over ascending k: parts and shapes change no bit.
+struct GemmKernel {
+  size_t (*scratch_floats)(int64_t m, int64_t n, int64_t k) noexcept;
+  void (*multiply)(const GemmArgs& args, float* scratch) noexcept;  ///< scratch: aligned to 64 bytes
+};
+
 /// Everything one ISA level offers.
 struct Kernels {
   Isa isa;
@@ -182,6 +202,7 @@ struct Kernels {
   AttentionKernels attention;      ///< bf16 cache, every class but f32
   AttentionKernels attention_f32;  ///< f32 cache, f32 class
   RowKernels rows;
+  GemmKernel gemm;
 };
 
 /// The table for this process: the best level of the machine, or LIULI_ISA's (scalar, avx2, avx512,

@@ -1,4 +1,4 @@
-// Not x86: one copy of rowwise.cpp for the compiler's best target (NEON on aarch64), used by the only level
+// Not x86: one copy of rowwise.cpp and gemm.cpp for the compiler's best target (NEON on aarch64), used by the only level
 // there is.
 #include "hwy/highway.h"
 #include "kernels/isa_tables.h"
@@ -7,10 +7,15 @@ namespace liuli::kernels {
 
 namespace HWY_NAMESPACE {
 const RowKernels* row_table() noexcept;
-}
+const GemmKernel* gemm_table() noexcept;
+}  // namespace HWY_NAMESPACE
 
 const RowKernels* rows_highway(Isa isa) noexcept {
   return isa == Isa::scalar ? HWY_NAMESPACE::row_table() : nullptr;
+}
+
+const GemmKernel* gemm_highway(Isa isa) noexcept {
+  return isa == Isa::scalar ? HWY_NAMESPACE::gemm_table() : nullptr;
 }
 
 }  // namespace liuli::kernels
