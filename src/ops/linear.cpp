@@ -1,7 +1,6 @@
 #include "ops/linear.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "core/check.h"
@@ -20,25 +19,34 @@ const kernels::WeightKernels& kernels_of(const OpContext& c, const Matrix& m) {
   return c.kernels.weights[static_cast<size_t>(m.type())];
 }
 
-// Splits the panels of all jobs into one contiguous share of bytes per thread and calls f(job, first, last,
+// A call, and its input in the form that the class multiplies.
+struct Product {
+  LinearJob job;
+  Rows x;
+  const void* input = nullptr;
+};
+
+bool same_input(const Product& a, const Product& b) { return a.x.data == b.x.data && a.x.n == b.x.n; }
+
+// Splits the panels of all products into one contiguous share of bytes per thread and calls f(product, first, last,
 // thread).
 template <class F>
-void for_each_panel_range(OpContext& c, std::span<const LinearJob> jobs, F&& f) {
+void for_each_panel_range(OpContext& c, std::span<const Product> products, F&& f) {
   size_t total = 0;
-  for (const LinearJob& job : jobs) total += job.weight->run_bytes();
+  for (const Product& p : products) total += p.job.weight->run_bytes();
   c.pool.run([&](int thread) {
     const size_t threads = static_cast<size_t>(c.pool.size());
     const size_t begin = total * static_cast<size_t>(thread) / threads;
     const size_t end = total * (static_cast<size_t>(thread) + 1) / threads;
     size_t at = 0;
-    for (const LinearJob& job : jobs) {
-      const size_t bytes = job.weight->panel_bytes(), n = static_cast<size_t>(job.weight->n_panels());
+    for (const Product& p : products) {
+      const size_t bytes = p.job.weight->panel_bytes(), n = static_cast<size_t>(p.job.weight->n_panels());
       // A panel belongs to the share its first byte lies in.
       auto index = [&](size_t position) {
         return position <= at ? 0 : std::min(n, (position - at + bytes - 1) / bytes);
       };
       const size_t first = index(begin), last = index(end);
-      if (first < last) f(job, static_cast<int>(first), static_cast<int>(last), thread);
+      if (first < last) f(p, static_cast<int>(first), static_cast<int>(last), thread);
       at += bytes * n;
     }
   });
@@ -58,62 +66,96 @@ using PanelKernel = void (*)(const uint8_t*, int64_t, const float*, ptrdiff_t, i
                              ptrdiff_t) noexcept;
 
 // f32 activations, panel by panel: the f32 class, and the decode class of float types.
-void multiply_f32(PanelKernel kernel, const LinearJob& job, Rows x, int first, int last) {
-  for (int p = first; p < last; p++)
-    kernel(job.weight->panels() + static_cast<size_t>(p) * job.weight->panel_bytes(), x.width, x.data,
-           x.stride, static_cast<int>(x.n), job.y.data + int64_t{p} * kPanelRows, job.y.stride);
+void multiply_f32(PanelKernel kernel, const Product& p, int first, int last) {
+  for (int panel = first; panel < last; panel++)
+    kernel(p.job.weight->panels() + static_cast<size_t>(panel) * p.job.weight->panel_bytes(), p.x.width,
+           p.x.data, p.x.stride, static_cast<int>(p.x.n), p.job.y.data + int64_t{panel} * kPanelRows,
+           p.job.y.stride);
 }
 
-void multiply_x16(const OpContext& c, const LinearJob& job, Rows x, const ActivationChunk* act, int first,
-                  int last) {
-  const auto& kernel = kernels_of(c, *job.weight);
-  for (int p = first; p < last; p++)
-    kernel.decode_x16(job.weight->panels() + static_cast<size_t>(p) * job.weight->panel_bytes(), x.width, act,
-                      static_cast<int>(x.n), job.y.data + int64_t{p} * kPanelRows, job.y.stride);
+void multiply_x16(const OpContext& c, const Product& p, int first, int last) {
+  const auto& kernel = kernels_of(c, *p.job.weight);
+  for (int panel = first; panel < last; panel++)
+    kernel.decode_x16(p.job.weight->panels() + static_cast<size_t>(panel) * p.job.weight->panel_bytes(),
+                      p.x.width, static_cast<const ActivationChunk*>(p.input), static_cast<int>(p.x.n),
+                      p.job.y.data + int64_t{panel} * kPanelRows, p.job.y.stride);
 }
 
-void decode_class(OpContext& c, Rows x, std::span<const LinearJob> jobs) {
-  const bool quantise = std::any_of(jobs.begin(), jobs.end(), [&](const LinearJob& job) {
-    return kernels_of(c, *job.weight).integer_decode;
-  });
-  ActivationChunk* act = nullptr;
-  if (quantise) {
-    act = c.scratch.array<ActivationChunk>(x.n * kernels::activation_chunks(x.width));
-    c.kernels.quantize_x16(x.data, x.stride, static_cast<int>(x.n), x.width, act);
+// Quantises each distinct input that meets a matrix of codes.
+void quantise_inputs(OpContext& c, std::span<Product> products) {
+  struct Pending {
+    Rows x;
+    ActivationChunk* to;
+  };
+  auto* pending = c.scratch.array<Pending>(static_cast<int64_t>(products.size()));
+  int64_t n = 0;
+  const Product* last = nullptr;
+  for (Product& p : products) {
+    if (!kernels_of(c, *p.job.weight).integer_decode) continue;
+    if (last == nullptr || !same_input(*last, p)) {
+      pending[n] = {p.x, c.scratch.array<ActivationChunk>(p.x.n * kernels::activation_chunks(p.x.width))};
+      n++;
+    }
+    p.input = pending[n - 1].to;
+    last = &p;
   }
-  for_each_panel_range(c, jobs, [&](const LinearJob& job, int first, int last, int) {
-    const auto& kernel = kernels_of(c, *job.weight);
+  for_each_row(c, n, [&](int64_t i) {
+    const Rows x = pending[i].x;
+    c.kernels.quantize_x16(x.data, x.stride, static_cast<int>(x.n), x.width, pending[i].to);
+  });
+}
+
+void decode_class(OpContext& c, std::span<Product> products) {
+  quantise_inputs(c, products);
+  for_each_panel_range(c, products, [&](const Product& p, int first, int last, int) {
+    const auto& kernel = kernels_of(c, *p.job.weight);
     if (kernel.integer_decode)
-      multiply_x16(c, job, x, act, first, last);
+      multiply_x16(c, p, first, last);
     else
-      multiply_f32(kernel.decode_f32, job, x, first, last);
-    add_bias(job, first, last);
+      multiply_f32(kernel.decode_f32, p, first, last);
+    add_bias(p.job, first, last);
   });
 }
 
-void prompt_class(OpContext& c, Rows x, std::span<const LinearJob> jobs) {
+void pack_inputs(OpContext& c, std::span<Product> products) {
   const auto& prompt = c.kernels.prompt;
-  const int n = static_cast<int>(x.n);
-  auto* packed = c.scratch.array<uint8_t>(static_cast<int64_t>(prompt.packed_bytes(n, x.width)));
-  const size_t scratch_bytes =
-      static_cast<size_t>(round_up(static_cast<int64_t>(prompt.scratch_bytes(n, x.width)), 64));
+  for (size_t i = 0; i < products.size(); i++) {
+    Product& p = products[i];
+    if (i > 0 && same_input(products[i - 1], p)) {
+      p.input = products[i - 1].input;
+      continue;
+    }
+    const int n = static_cast<int>(p.x.n);
+    auto* packed = c.scratch.array<uint8_t>(static_cast<int64_t>(prompt.packed_bytes(n, p.x.width)));
+    c.pool.parallel_for((n + 15) / 16, [&](int64_t begin, int64_t end, int) {
+      for (int64_t strip = begin; strip < end; strip++)
+        prompt.pack_strip(p.x.data, p.x.stride, n, p.x.width, static_cast<int>(strip), packed);
+    });
+    p.input = packed;
+  }
+}
+
+void prompt_class(OpContext& c, std::span<Product> products) {
+  const auto& prompt = c.kernels.prompt;
+  pack_inputs(c, products);
+  size_t scratch_bytes = 0;
+  for (const Product& p : products)
+    scratch_bytes = std::max(scratch_bytes, prompt.scratch_bytes(static_cast<int>(p.x.n), p.x.width));
+  scratch_bytes = static_cast<size_t>(round_up(static_cast<int64_t>(scratch_bytes), 64));
   auto* scratch = c.scratch.array<uint8_t>(static_cast<int64_t>(scratch_bytes) * c.pool.size());
-  c.pool.parallel_for((n + 15) / 16, [&](int64_t begin, int64_t end, int) {
-    for (int64_t strip = begin; strip < end; strip++)
-      prompt.pack_strip(x.data, x.stride, n, x.width, static_cast<int>(strip), packed);
-  });
-  for_each_panel_range(c, jobs, [&](const LinearJob& job, int first, int last, int thread) {
-    const Matrix& w = *job.weight;
-    prompt.multiply(kernels_of(c, w), w.panels(), w.panel_bytes(), first, last, x.width, packed, n,
-                    job.y.data, job.y.stride, scratch + scratch_bytes * static_cast<size_t>(thread));
-    add_bias(job, first, last);
+  for_each_panel_range(c, products, [&](const Product& p, int first, int last, int thread) {
+    const Matrix& w = *p.job.weight;
+    prompt.multiply(kernels_of(c, w), w.panels(), w.panel_bytes(), first, last, p.x.width,
+                    static_cast<const uint8_t*>(p.input), static_cast<int>(p.x.n), p.job.y.data,
+                    p.job.y.stride, scratch + scratch_bytes * static_cast<size_t>(thread));
+    add_bias(p.job, first, last);
   });
 }
 
-void f32_class(OpContext& c, Rows x, std::span<const LinearJob> jobs) {
-  for_each_panel_range(c, jobs, [&](const LinearJob& job, int first, int last, int) {
-    multiply_f32(kernels_of(c, *job.weight).product_f32, job, x, first, last);
-    add_bias(job, first, last);
+void f32_class(OpContext& c, std::span<Product> products) {
+  for_each_panel_range(c, products, [&](const Product& p, int first, int last, int) {
+    multiply_f32(kernels_of(c, *p.job.weight).product_f32, p, first, last);
+    add_bias(p.job, first, last);
   });
 }
 
@@ -128,34 +170,58 @@ double dot_double(const double* a, const float* w, int64_t n) {
 }
 
 // The second opinion: every weight row is decoded once and met by all rows of x, in double.
-void exact_class(OpContext& c, Rows x, std::span<const LinearJob> jobs) {
-  auto* wide = c.scratch.array<double>(x.n * x.width);
-  for (int64_t i = 0; i < x.n; i++) std::copy_n(x.row(i), x.width, wide + i * x.width);
-  for (const LinearJob& job : jobs)
+void exact_class(OpContext& c, std::span<Product> products) {
+  for (const Product& p : products) {
+    const Arena::Scope scratch(c.scratch);
+    const LinearJob& job = p.job;
+    auto* wide = c.scratch.array<double>(p.x.n * p.x.width);
+    for (int64_t i = 0; i < p.x.n; i++) std::copy_n(p.x.row(i), p.x.width, wide + i * p.x.width);
     c.pool.parallel_for(job.weight->d_out(), [&](int64_t begin, int64_t end, int) {
-      std::vector<float> w(static_cast<size_t>(x.width));
+      std::vector<float> w(static_cast<size_t>(p.x.width));
       std::vector<uint8_t> file_row;
       for (int64_t o = begin; o < end; o++) {
         job.weight->decode_row(o, w.data(), file_row);
         const double bias = job.bias != nullptr ? static_cast<double>(job.bias[o]) : 0.0;
-        for (int64_t i = 0; i < x.n; i++)
-          job.y.row(i)[o] = static_cast<float>(dot_double(wide + i * x.width, w.data(), x.width) + bias);
+        for (int64_t i = 0; i < p.x.n; i++)
+          job.y.row(i)[o] = static_cast<float>(dot_double(wide + i * p.x.width, w.data(), p.x.width) + bias);
       }
     });
+  }
 }
 
-using ClassFunction = void (*)(OpContext&, Rows, std::span<const LinearJob>);
+using ClassFunction = void (*)(OpContext&, std::span<Product>);
 
 // Runs `f` over groups of rows, giving scratch back after each.
-void in_row_groups(OpContext& c, Rows x, std::span<const LinearJob> jobs, int64_t group, ClassFunction f) {
-  std::array<LinearJob, kMaxLinearJobs> part;
-  std::copy(jobs.begin(), jobs.end(), part.begin());
-  for (int64_t at = 0; at < x.n; at += group) {
-    const int64_t n = std::min(group, x.n - at);
-    for (size_t j = 0; j < jobs.size(); j++) part[j].y = jobs[j].y.slice(at, n);
-    const auto mark = c.scratch.mark();
-    f(c, x.slice(at, n), {part.data(), jobs.size()});
-    c.scratch.release(mark);
+void in_row_groups(OpContext& c, std::span<const Product> products, int64_t group, ClassFunction f) {
+  int64_t rows = 0;
+  for (const Product& p : products) rows = std::max(rows, p.x.n);
+  auto* part = c.scratch.array<Product>(static_cast<int64_t>(products.size()));
+  for (int64_t at = 0; at < rows; at += group) {
+    size_t count = 0;
+    for (const Product& p : products) {
+      const int64_t n = std::min(group, p.x.n - at);
+      if (n <= 0) continue;
+      part[count] = {p.job, p.x.slice(at, n), nullptr};
+      part[count++].job.y = p.job.y.slice(at, n);
+    }
+    const Arena::Scope scratch(c.scratch);
+    f(c, {part, count});
+  }
+}
+
+void multiply(OpContext& c, std::span<const Product> products) {
+  for (const Product& p : products)
+    LIULI_CHECK(p.job.weight->d_in() == p.x.width && p.job.y.width == p.job.weight->d_out() &&
+                p.job.y.n == p.x.n && p.job.y.stride >= round_up(p.job.weight->d_out(), kPanelRows));
+  switch (c.product_class) {
+    case ProductClass::prompt:
+      return in_row_groups(c, products, kPromptRows, prompt_class);
+    case ProductClass::decode:
+      return in_row_groups(c, products, kDecodeRows, decode_class);
+    case ProductClass::f32:
+      return in_row_groups(c, products, kDecodeRows, f32_class);
+    case ProductClass::exact:
+      return in_row_groups(c, products, kPromptRows, exact_class);
   }
 }
 
@@ -176,21 +242,17 @@ const char* to_string(ProductClass product_class) {
 }
 
 void linear_forward(OpContext& c, Rows x, std::span<const LinearJob> jobs) {
-  LIULI_CHECK(jobs.size() <= kMaxLinearJobs);
-  if (x.n == 0) return;
-  for (const LinearJob& job : jobs)
-    LIULI_CHECK(job.weight->d_in() == x.width && job.y.width == job.weight->d_out() && job.y.n == x.n &&
-                job.y.stride >= round_up(job.weight->d_out(), kPanelRows));
-  switch (c.product_class) {
-    case ProductClass::prompt:
-      return in_row_groups(c, x, jobs, kPromptRows, prompt_class);
-    case ProductClass::decode:
-      return in_row_groups(c, x, jobs, kDecodeRows, decode_class);
-    case ProductClass::f32:
-      return in_row_groups(c, x, jobs, kDecodeRows, f32_class);
-    case ProductClass::exact:
-      return in_row_groups(c, x, jobs, kPromptRows, exact_class);
-  }
+  const Arena::Scope scratch(c.scratch);
+  auto* products = c.scratch.array<Product>(static_cast<int64_t>(jobs.size()));
+  for (size_t i = 0; i < jobs.size(); i++) products[i] = {jobs[i], x, nullptr};
+  multiply(c, {products, jobs.size()});
+}
+
+void linear_forward_each(OpContext& c, std::span<const LinearCall> calls) {
+  const Arena::Scope scratch(c.scratch);
+  auto* products = c.scratch.array<Product>(static_cast<int64_t>(calls.size()));
+  for (size_t i = 0; i < calls.size(); i++) products[i] = {calls[i].job, calls[i].x, nullptr};
+  multiply(c, {products, calls.size()});
 }
 
 }  // namespace liuli

@@ -15,8 +15,6 @@ struct LinearJob {
   Rows y;             ///< [n_rows, d_out], from make_rows (the kernels write whole panels)
 };
 
-constexpr size_t kMaxLinearJobs = 4;
-
 /// y_j = x W_jᵀ + b_j for every job. Jobs share x, so that it is packed or quantised once (q, k, v; gate and
 /// up). Shapes: x [n_rows, d_in], W_j [d_out_j, d_in], y_j [n_rows, d_out_j]. A row of y depends on that row
 /// of x, W and the class only: not on n_rows, threads or the other jobs.
@@ -24,5 +22,14 @@ void linear_forward(OpContext& c, Rows x, std::span<const LinearJob> jobs);
 inline void linear_forward(OpContext& c, Rows x, std::initializer_list<LinearJob> jobs) {
   linear_forward(c, x, std::span(jobs.begin(), jobs.size()));
 }
+
+/// One of several products that each have an input of their own (attention's heads, a layer's experts).
+struct LinearCall {
+  Rows x;
+  LinearJob job;
+};
+/// The same for every call, in one go: the threads share all calls' panels evenly. Neighbours with the same x share its
+/// packed form.
+void linear_forward_each(OpContext& c, std::span<const LinearCall> calls);
 
 }  // namespace liuli

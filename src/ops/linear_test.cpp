@@ -113,12 +113,44 @@ TEST(Linear, ARowDependsOnNothingButItself) {
   }
 }
 
+// Inputs of their own, shared by neighbours, of different numbers of rows: each is what it would be alone.
+TEST(Linear, CallsWithTheirOwnInputsAreEachAsAlone) {
+  const Problem problems[] = {{200, 75, 3}, {64, 40, 35}, {18, 33, 1}};
+  for (auto product_class :
+       {ProductClass::prompt, ProductClass::decode, ProductClass::f32, ProductClass::exact}) {
+    Harness run(2, product_class);
+    std::vector<std::unique_ptr<Matrix>> weights;
+    std::vector<LinearCall> calls;
+    for (const Problem& p : problems) {
+      weights.push_back(std::make_unique<Matrix>("w", DType::f32, p.d_out, p.d_in,
+                                                 reinterpret_cast<const uint8_t*>(p.w.data())));
+      if (product_class != ProductClass::exact) weights.back()->build_panels(run.pool);
+      const Rows x = run.rows(p, 0, p.n);
+      for (const float* bias : {p.bias.data(), static_cast<const float*>(nullptr)})
+        calls.push_back({x, {weights.back().get(), bias, make_rows(run.arena, p.n, p.d_out)}});
+    }
+    linear_forward_each(run.c, calls);
+    for (const LinearCall& call : calls) {
+      Rows alone = make_rows(run.arena, call.x.n, call.job.y.width);
+      linear_forward(run.c, call.x, {LinearJob{call.job.weight, call.job.bias, alone}});
+      for (int64_t i = 0; i < alone.n; i++)
+        EXPECT_EQ(
+            std::memcmp(alone.row(i), call.job.y.row(i), static_cast<size_t>(alone.width) * sizeof(float)), 0)
+            << to_string(product_class) << " " << call.x.width << " row " << i;
+    }
+  }
+}
+
 TEST(Matrix, RowOrderPutsInterleavedHeadsBack) {
   // Head of 8: the file lists the published rows 0, 4, 1, 5, 2, 6, 3, 7.
   const RowOrder order{1, 8};
   const int64_t published[] = {0, 4, 1, 5, 2, 6, 3, 7};
   for (int64_t file_row = 0; file_row < 8; file_row++)
     EXPECT_EQ(order.file_row(published[file_row]), file_row);
+  // Two heads of 7, of which the last 4 rows are rotated: 3, 5, 4, 6 in the file's order.
+  const RowOrder part{2, 7, 3};
+  const int64_t in_file[] = {0, 1, 2, 3, 5, 4, 6, 7, 8, 9, 10, 12, 11, 13};
+  for (int64_t row = 0; row < 14; row++) EXPECT_EQ(part.file_row(row), in_file[row]);
 }
 
 TEST(Matrix, PanelsGiveBackTheStoredRow) {

@@ -12,14 +12,16 @@
 
 namespace liuli {
 
-/// Which file row is row i of the matrix. GGUF's llama files interleave the halves of each q and k head;
-/// undoing it here lets every family use one RoPE pairing. heads = 0: as in the file.
+/// Which file row is row i of the matrix. GGUF's llama files interleave the halves of each q and k head, DeepSeek's
+/// those of a head's rotated rows, which come after the first `kept`; undoing it here lets every family use one RoPE
+/// pairing. heads = 0: as in the file.
 struct RowOrder {
-  int64_t heads = 0, head_dim = 0;
+  int64_t heads = 0, head_dim = 0, kept = 0;
   int64_t file_row(int64_t row) const {
     if (heads == 0) return row;
-    const int64_t head = row / head_dim, at = row % head_dim, half = head_dim / 2;
-    return head * head_dim + 2 * (at % half) + at / half;
+    const int64_t at = row % head_dim - kept, half = (head_dim - kept) / 2;
+    if (at < 0) return row;
+    return row - at + 2 * (at % half) + at / half;
   }
 };
 

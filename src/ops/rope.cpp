@@ -75,12 +75,13 @@ RopeAngles rope_angles(OpContext& c, const RopeConfig& config, const std::vector
   return {cos, sin, half};
 }
 
-void rope_forward(OpContext& c, const RopeAngles& angles, Rows x, int64_t n_heads, int64_t head_dim) {
-  LIULI_CHECK(x.width == n_heads * head_dim && 2 * angles.half <= head_dim);
+void rope_forward(OpContext& c, const RopeAngles& angles, Rows x, int64_t n_heads, int64_t head_dim,
+                  int64_t first) {
+  LIULI_CHECK(x.width == n_heads * head_dim && first + 2 * angles.half <= head_dim);
   for_each_row(c, x.n, [&](int64_t i) {
     for (int64_t head = 0; head < n_heads; head++)
-      c.rows.rope(x.row(i) + head * head_dim, angles.cos + i * angles.half, angles.sin + i * angles.half,
-                  angles.half);
+      c.rows.rope(x.row(i) + head * head_dim + first, angles.cos + i * angles.half,
+                  angles.sin + i * angles.half, angles.half);
   });
 }
 

@@ -21,8 +21,9 @@ struct RopeAngles {
 RopeAngles rope_angles(OpContext& c, const RopeConfig& config, const std::vector<double>& frequencies,
                        const int* positions, int64_t n_positions);
 
-/// Turns every head of every row in place: pairs (i, i + half) of the first 2 · half values of a head.
+/// Turns every head of every row in place: pairs (i, i + half) of 2 · half values of a head from `first` on.
 /// Shapes: x [n_rows, n_heads · head_dim]; row i has angle row i.
-void rope_forward(OpContext& c, const RopeAngles& angles, Rows x, int64_t n_heads, int64_t head_dim);
+void rope_forward(OpContext& c, const RopeAngles& angles, Rows x, int64_t n_heads, int64_t head_dim,
+                  int64_t first = 0);
 
 }  // namespace liuli
