@@ -31,7 +31,10 @@ std::vector<Level> levels() {
 #ifdef __x86_64__
   if (kernels_for(Isa::avx512_bf16)) found.push_back({"amx, emulated tiles", attention_amx_emulated()});
 #endif
-  found.push_back({"f32", &kernels_for(Isa::scalar)->attention_f32});
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+    if (const Kernels* k = kernels_for(isa))
+      found.push_back({std::string("f32 ") + k->name, &k->attention_f32});
+  }
   found.push_back({"exact", &exact_attention()});
   return found;
 }
@@ -228,8 +231,12 @@ TEST(Attention, StaysWithinBf16RoundingOfDoubleSumsOverTheCache) {
 TEST(Attention, InF32AndDoubleIsAsCloseAsTheirArithmetic) {
   const Shape shape{80, 48, 3};
   const Queries queries(shape, 200, 300);
-  const Cache f32(kernels_for(Isa::scalar)->attention_f32, shape, 500), exact(exact_attention(), shape, 500);
-  EXPECT_LE(error_against_double(f32, queries, run(f32, queries, 300).z), 1e-12);
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+    if (kernels_for(isa) == nullptr) continue;  // an instruction set this machine lacks
+    const Cache f32(kernels_for(isa)->attention_f32, shape, 500);
+    EXPECT_LE(error_against_double(f32, queries, run(f32, queries, 300).z), 1e-12);
+  }
+  const Cache exact(exact_attention(), shape, 500);
   EXPECT_LE(error_against_double(exact, queries, run(exact, queries, 300).z), 1e-14);
 }
 

@@ -58,6 +58,7 @@ void lay_over(const Level& level, Kernels& k) {
   if (level.attention != nullptr) k.attention = *level.attention;
   if (const RowKernels* rows = rows_highway(level.isa)) k.rows = *rows;
   if (const GemmKernel* gemm = gemm_highway(level.isa)) k.gemm = *gemm;
+  if (const AttentionKernels* attention = attention_f32_highway(level.isa)) k.attention_f32 = *attention;
 }
 
 /// Tables of all levels, available or not, in Isa's order.

@@ -28,13 +28,14 @@ const AttentionKernels* attention_avx2() noexcept;
 const AttentionKernels* attention_avx512() noexcept;
 const AttentionKernels* attention_avx512_bf16() noexcept;
 const AttentionKernels* attention_amx() noexcept;
-const AttentionKernels* attention_f32_scalar() noexcept;  ///< plain f32 pages; every level may use it
+const AttentionKernels* attention_f32_scalar() noexcept;  ///< plain f32 pages
 
 const RowKernels* rows_scalar() noexcept;
 /// The Highway code compiled for the target that belongs to a level, or null if this machine lacks it.
 const RowKernels* rows_highway(Isa isa) noexcept;
 
 const GemmKernel* gemm_scalar() noexcept;
-const GemmKernel* gemm_highway(Isa isa) noexcept;  ///< as rows_highway
+const GemmKernel* gemm_highway(Isa isa) noexcept;                 ///< as rows_highway
+const AttentionKernels* attention_f32_highway(Isa isa) noexcept;  ///< as rows_highway
 
 }  // namespace liuli::kernels

@@ -1,4 +1,4 @@
-// Which compiled copy of rowwise.cpp and gemm.cpp belongs to which level: chosen here, so that LIULI_ISA rules and
+// Which compiled copy of rowwise.cpp, gemm.cpp and attention_f32.cpp belongs to which level: chosen here, so that LIULI_ISA rules and
 // Highway's own run-time choice (always the best target) stays out.
 #include "kernels/cpu_features.h"
 #include "kernels/isa_tables.h"
@@ -8,10 +8,12 @@ namespace liuli::kernels {
 namespace N_AVX2 {
 const RowKernels* row_table() noexcept;
 const GemmKernel* gemm_table() noexcept;
+AttentionKernels attention_f32_table() noexcept;
 }  // namespace N_AVX2
 namespace N_AVX3 {  // Highway's name for AVX-512 F BW DQ VL
 const RowKernels* row_table() noexcept;
 const GemmKernel* gemm_table() noexcept;
+AttentionKernels attention_f32_table() noexcept;
 }  // namespace N_AVX3
 
 const RowKernels* rows_highway(Isa isa) noexcept {
@@ -24,6 +26,13 @@ const GemmKernel* gemm_highway(Isa isa) noexcept {
   if (isa == Isa::scalar) return nullptr;
   if (isa == Isa::avx2) return cpu_features().avx2 ? N_AVX2::gemm_table() : nullptr;
   return cpu_features().avx512 ? N_AVX3::gemm_table() : nullptr;
+}
+
+const AttentionKernels* attention_f32_highway(Isa isa) noexcept {
+  static const AttentionKernels avx2 = N_AVX2::attention_f32_table(), avx512 = N_AVX3::attention_f32_table();
+  if (isa == Isa::scalar) return nullptr;
+  if (isa == Isa::avx2) return cpu_features().avx2 ? &avx2 : nullptr;
+  return cpu_features().avx512 ? &avx512 : nullptr;
 }
 
 }  // namespace liuli::kernels
