@@ -19,8 +19,16 @@ inline Rows attention_forward(const std::variant<Attention, LatentAttention>& at
 /// The decoder's second attention: x += attention of x over the encoder's output, with its norms.
 void cross_attention_step(const Block& b, int layer, Rows x, Step& s);
 
+/// Where the values inside one feed-forward are shown: the block's own, one expert's (of some tokens), or the shared
+/// expert's.
+struct HiddenPoints {
+  Point pre = Point::mlp_pre, pre_linear = Point::mlp_pre_linear, post = Point::mlp_post;
+  int expert = -1;
+  const int* row_tokens = nullptr;  ///< see ProbedValue
+};
+
 /// W_down(act(W_gate h) ⊙ W_up h), or W_down(act(W_up h)) without a gate; Σ weight_e · expert_e(h) for a mixture.
-Rows feed_forward(const FeedForward& f, int layer, Rows h, Step& s);
+Rows feed_forward(const FeedForward& f, int layer, Rows h, Step& s, const HiddenPoints& points = {});
 Rows feed_forward(const MixtureOfExperts& m, int layer, Rows h, Step& s);
 inline Rows feed_forward(const std::variant<FeedForward, MixtureOfExperts>& ffn, int layer, Rows h, Step& s) {
   return std::visit([&](const auto& f) { return feed_forward(f, layer, h, s); }, ffn);

@@ -4,24 +4,27 @@
 
 namespace liuli {
 
-Rows feed_forward(const FeedForward& f, int layer, Rows h, Step& s) {
+Rows feed_forward(const FeedForward& f, int layer, Rows h, Step& s, const HiddenPoints& points) {
+  auto show = [&](Point point, Rows rows) {
+    s.probe_expert(point, layer, points.expert, rows, points.row_tokens);
+  };
   Rows out = make_rows(s.ops.scratch, h.n, f.down.weight.d_out());
   const Arena::Scope scratch(s.ops.scratch);
   Rows hidden = make_rows(s.ops.scratch, h.n, f.up.weight.d_out());
   if (f.gate.weight.empty()) {
     linear_forward(s.ops, h, {LinearJob{&f.up.weight, f.up.bias, hidden}});
-    s.probe(Point::mlp_pre, layer, hidden);
+    show(points.pre, hidden);
     activation_forward(s.ops, f.activation, hidden, hidden);
   } else {
     Rows up = make_rows(s.ops.scratch, h.n, f.up.weight.d_out());
     linear_forward(s.ops, h,
                    {LinearJob{&f.gate.weight, f.gate.bias, hidden}, LinearJob{&f.up.weight, f.up.bias, up}});
-    s.probe(Point::mlp_pre, layer, hidden);
-    s.probe(Point::mlp_pre_linear, layer, up);
+    show(points.pre, hidden);
+    show(points.pre_linear, up);
     activation_forward(s.ops, f.activation, hidden, hidden);
     multiply_in_place(s.ops, hidden, up);
   }
-  s.probe(Point::mlp_post, layer, hidden);
+  show(points.post, hidden);
   linear_forward(s.ops, hidden, {LinearJob{&f.down.weight, f.down.bias, out}});
   return out;
 }

@@ -39,6 +39,13 @@ struct Step {
       show(place(point, layer), rows);
   }
   void show(const Place& place, Rows rows) const;
+
+  /// Shows the rows of those tokens that go through one expert; row i is of the step's row row_tokens[i].
+  void probe_expert(Point point, int layer, int expert, Rows rows, const int* row_tokens) const {
+    if (listener == nullptr || !listener->wants(place(point, layer, expert))) return;
+    const int first = sequences.empty() ? 0 : sequences.front().first_position;
+    listener->see({place(point, layer, expert), rows, first, 1, 0, row_tokens});
+  }
 };
 
 }  // namespace liuli
