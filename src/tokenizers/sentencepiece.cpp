@@ -34,7 +34,8 @@ uint32_t falling_order(float score) {
 
 }  // namespace
 
-PieceTokenizer::PieceTokenizer(TokenizerData data) : SplittingTokenizer(std::move(data)) {
+PieceTokenizer::PieceTokenizer(TokenizerData data)
+    : SplittingTokenizer(std::move(data)), charsmap_(data_.precompiled_charsmap) {
   byte_id_.fill(-1);
   for (size_t id = 0; id < data_.tokens.size(); ++id) {
     const TokenType t = type(id);
@@ -58,6 +59,26 @@ PieceTokenizer::PieceTokenizer(TokenizerData data) : SplittingTokenizer(std::mov
     throw Error(ErrorCode::corrupt_file,
                 fmt::format("{} of 256 byte tokens and the unknown token are missing: some texts have no ids",
                             missing));
+}
+
+std::string PieceTokenizer::normalised(std::string_view text) const {
+  const bool collapse = data_.remove_extra_whitespaces;
+  std::string out;
+  bool after_space = collapse;  // spaces are swallowed while this holds
+  for (size_t at = 0, bytes = 0; at < text.size(); at += bytes) {
+    for (const char c : charsmap_.replacement(text.substr(at), bytes)) {
+      if (c == ' ' && after_space) continue;
+      if (out.empty() && data_.add_space_prefix) out += kSpaceMark;
+      if (c == ' ')
+        out += kSpaceMark;
+      else
+        out += c;
+      after_space = collapse && c == ' ';
+    }
+  }
+  const bool trailing = collapse && after_space && !out.empty();
+  if (trailing) out.resize(out.size() - kSpaceMark.size());
+  return out;
 }
 
 void PieceTokenizer::append_unknown(std::string_view text, std::vector<int>& ids) const {
@@ -144,8 +165,8 @@ void SentencePieceBpe::append_symbol(std::string_view text, int id, const Halves
 }
 
 void SentencePieceBpe::encode_text(std::string_view raw, std::vector<int>& ids) const {
-  const std::string text =
-      (data_.add_space_prefix ? std::string(kSpaceMark) : std::string()) + replaced(raw, " ", kSpaceMark);
+  const std::string text = normalised(raw);
+  if (text.empty()) return;
   std::vector<MergeSymbol> symbols;
   symbols.reserve(text.size());
   for (size_t at = 0; at < text.size();) {

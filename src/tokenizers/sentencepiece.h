@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tokenizers/charsmap.h"
 #include "tokenizers/pair_merge.h"
 #include "tokenizers/special_tokens.h"
 #include "tokenizers/token_index.h"
@@ -29,8 +30,12 @@ class PieceTokenizer : public SplittingTokenizer {
   /// Appends the bytes of a text that no piece covers; or an unknown token, one for all neighbouring such
   /// texts.
   void append_unknown(std::string_view text, std::vector<int>& ids) const;
+  /// Character replacements; a space before the text; runs of spaces collapsed and stripped if the file wants
+  /// it; ▁ for spaces.
+  std::string normalised(std::string_view text) const;
 
  private:
+  Charsmap charsmap_;
   std::array<int, 256> byte_id_;
   bool byte_fallback_ = true;  // every byte has a token
 };

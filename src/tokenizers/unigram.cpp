@@ -1,8 +1,12 @@
 #include "tokenizers/unigram.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
+#include "liuli/error.h"
+#include "tokenizers/byte_alphabet.h"
 #include "tokenizers/unicode.h"
 
 namespace liuli {
@@ -13,41 +17,16 @@ constexpr double kUnknownPenalty = 10.0;  // below the worst piece, as SentenceP
 
 }  // namespace
 
-Unigram::Unigram(TokenizerData data)
-    : PieceTokenizer(std::move(data)), charsmap_(data_.precompiled_charsmap) {
-  double worst = std::numeric_limits<double>::infinity();
-  for (size_t id = 0; id < data_.tokens.size(); ++id) {
-    if (type(id) != TokenType::normal) continue;
-    pieces_.add(data_.tokens[id], static_cast<int>(id));
-    worst = std::min(worst, double{data_.scores[id]});
-  }
-  unknown_score_ = (worst < std::numeric_limits<double>::infinity() ? worst : 0.0) - kUnknownPenalty;
-}
-
-// Character replacements; a space before the text; runs of spaces collapsed and stripped if the file wants
-// it; ▁ for spaces.
-std::string Unigram::normalised(std::string_view text) const {
-  const bool collapse = data_.remove_extra_whitespaces;
-  std::string out;
-  bool after_space = collapse;  // spaces are swallowed while this holds
-  for (size_t at = 0, bytes = 0; at < text.size(); at += bytes) {
-    for (const char c : charsmap_.replacement(text.substr(at), bytes)) {
-      if (c == ' ' && after_space) continue;
-      if (out.empty() && data_.add_space_prefix) out += kSpaceMark;
-      if (c == ' ')
-        out += kSpaceMark;
-      else
-        out += c;
-      after_space = collapse && c == ' ';
-    }
-  }
-  const bool trailing = collapse && after_space && !out.empty();
-  if (trailing) out.resize(out.size() - kSpaceMark.size());
-  return out;
+void UnigramPaths::add(std::string_view piece, int id, double score) {
+  pieces_.add(piece, id);
+  if (scores_.size() <= static_cast<size_t>(id)) scores_.resize(static_cast<size_t>(id) + 1);
+  scores_[static_cast<size_t>(id)] = score;
+  worst_ = any_ ? std::min(worst_, score) : score;
+  any_ = true;
 }
 
 // Viterbi, forwards: pieces that begin at a reached place may improve the places where they end.
-void Unigram::extend_from(std::string_view text, size_t at, std::vector<Best>& best) const {
+void UnigramPaths::extend_from(std::string_view text, size_t at, std::vector<Best>& best) const {
   const auto offer = [&](size_t end, double score, int id) {
     if (best[at].score + score > best[end].score)
       best[end] = {best[at].score + score, static_cast<uint32_t>(at), id};
@@ -60,31 +39,83 @@ void Unigram::extend_from(std::string_view text, size_t at, std::vector<Best>& b
     if (node == ByteTrie::kNone) break;
     const int id = pieces_.value(node);
     if (id < 0) continue;
-    offer(end, double{data_.scores[static_cast<size_t>(id)]}, id);
+    offer(end, scores_[static_cast<size_t>(id)], id);
     covered = covered || end == next;
   }
-  if (!covered) offer(next, unknown_score_, -1);
+  if (!covered) offer(next, worst_ - kUnknownPenalty, -1);
 }
 
-std::vector<Unigram::Best> Unigram::best_paths(std::string_view text) const {
+std::vector<UnigramSegment> UnigramPaths::best_segments(std::string_view text) const {
   std::vector<Best> best(text.size() + 1, {kUnreached, 0, -1});
   best[0].score = 0;
   for (size_t at = 0; at < text.size(); at += static_cast<size_t>(read_utf8(text, at).bytes))
     if (best[at].score > kUnreached) extend_from(text, at, best);
-  return best;
+  std::vector<UnigramSegment> segments;
+  for (size_t end = text.size(); end > 0; end = best[end].begin)
+    segments.push_back({best[end].begin, end, best[end].id});
+  std::reverse(segments.begin(), segments.end());
+  return segments;
+}
+
+Unigram::Unigram(TokenizerData data) : PieceTokenizer(std::move(data)) {
+  for (size_t id = 0; id < data_.tokens.size(); ++id)
+    if (type(id) == TokenType::normal)
+      paths_.add(data_.tokens[id], static_cast<int>(id), double{data_.scores[id]});
 }
 
 void Unigram::encode_text(std::string_view raw, std::vector<int>& ids) const {
   const std::string text = normalised(raw);
-  const std::vector<Best> best = best_paths(text);
-  std::vector<size_t> ends;  // of the pieces, last piece first
-  for (size_t end = text.size(); end > 0; end = best[end].begin) ends.push_back(end);
-  for (auto end = ends.rbegin(); end != ends.rend(); ++end) {
-    const Best& piece = best[*end];
-    if (piece.id < 0)
-      append_unknown(std::string_view(text).substr(piece.begin, *end - piece.begin), ids);
+  for (const UnigramSegment& segment : paths_.best_segments(text)) {
+    if (segment.id < 0)
+      append_unknown(std::string_view(text).substr(segment.begin, segment.end - segment.begin), ids);
     else
-      ids.push_back(piece.id);
+      ids.push_back(segment.id);
+  }
+}
+
+UnigramModel::UnigramModel(const TokenizerData& vocabulary, const std::vector<double>& scores,
+                           bool byte_fallback)
+    : unknown_(vocabulary.unknown) {
+  byte_id_.fill(-1);
+  for (size_t id = 0; id < scores.size(); ++id) {
+    const std::string& token = vocabulary.tokens[id];
+    if (vocabulary.types[id] != TokenType::control) paths_.add(token, static_cast<int>(id), scores[id]);
+    const int byte = byte_fallback ? byte_token_value(token) : -1;
+    if (byte >= 0) byte_id_[static_cast<size_t>(byte)] = static_cast<int>(id);
+  }
+}
+
+void UnigramModel::append_unknown(std::string_view text, std::vector<int>& ids) const {
+  const auto missing = [&](char c) { return byte_id_[static_cast<uint8_t>(c)] < 0; };
+  if (std::none_of(text.begin(), text.end(), missing)) {
+    for (const char c : text) ids.push_back(byte_id_[static_cast<uint8_t>(c)]);
+    return;
+  }
+  if (unknown_ < 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("\"{}\" has no token, and the vocabulary has none for unknown text", text));
+  ids.push_back(unknown_);
+}
+
+// Neighbouring unknown characters are one unknown text.
+void UnigramModel::encode(const std::vector<std::string_view>& pieces, std::vector<int>& ids) const {
+  for (const std::string_view piece : pieces) {
+    size_t unknown_begin = 0, unknown_end = 0;
+    const auto end_unknown = [&] {
+      if (unknown_begin < unknown_end)
+        append_unknown(piece.substr(unknown_begin, unknown_end - unknown_begin), ids);
+      unknown_begin = unknown_end;
+    };
+    for (const UnigramSegment& segment : paths_.best_segments(piece)) {
+      if (segment.id < 0 || segment.id == unknown_) {
+        if (unknown_begin == unknown_end) unknown_begin = segment.begin;
+        unknown_end = segment.end;
+        continue;
+      }
+      end_unknown();
+      ids.push_back(segment.id);
+    }
+    end_unknown();
   }
 }
 
