@@ -57,6 +57,11 @@ void describe(CLI::App& app, Program& program) {
   add_plan_command(app, program);
   add_token_commands(app, program);
   add_number_commands(app, program);
+  add_diff_command(app, program);
+  add_shape_command(app, program);
+  add_synth_command(app, program);
+  add_quantize_command(app, program);
+  add_imatrix_command(app, program);
   add_bench_command(app, program);
 }
 

@@ -157,7 +157,7 @@ TEST_P(BlockEncoder, AColumnWithoutImportanceIsStillEncoded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, BlockEncoder, testing::ValuesIn(kBlockTypes),
-                         [](const auto& info) { return std::string(dtype_info(info.param).name); });
+                         [](const auto& tested) { return std::string(dtype_info(tested.param).name); });
 
 /// A scale is found again from the values it made. (With a minimum it need not be: a block that does not use its first
 /// or last code looks like one with a smaller range.)
