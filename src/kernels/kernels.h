@@ -162,7 +162,11 @@ struct RowKernels {
   void (*gelu_tanh)(const float* x, int64_t n, float* y) noexcept;
   void (*gelu_erf)(const float* x, int64_t n, float* y) noexcept;
   void (*relu)(const float* x, int64_t n, float* y) noexcept;
-  void (*multiply)(float* x, const float* a, int64_t n) noexcept;  ///< x *= a
+  void (*silu_backward)(const float* x, const float* dy, int64_t n, float* dx) noexcept;  ///< dx = dy · f′(x)
+  void (*gelu_tanh_backward)(const float* x, const float* dy, int64_t n, float* dx) noexcept;
+  void (*gelu_erf_backward)(const float* x, const float* dy, int64_t n, float* dx) noexcept;
+  void (*relu_backward)(const float* x, const float* dy, int64_t n, float* dx) noexcept;  ///< f′(0) = 0
+  void (*multiply)(float* x, const float* a, int64_t n) noexcept;                         ///< x *= a
   /// Rotates pairs (i, i + half) by the angle whose cosine and sine are cos[i], sin[i].
   void (*rope)(float* x, const float* cos, const float* sin, int64_t half) noexcept;
   void (*soft_cap)(float* x, float cap, int64_t n) noexcept;      ///< cap · tanh(x / cap)

@@ -126,6 +126,33 @@ TEST(Rows, ReluMatchesItsFormula) {
       &RowKernels::relu, [](double x) { return x < 0 ? 0 : x; }, 0, 0);
 }
 
+using Slope = void (*RowKernels::*)(const float*, const float*, int64_t, float*) noexcept;
+
+// The derivative from the formula's central difference in double.
+void expect_slope(Slope kernel, double (*formula)(double)) {
+  everywhere([&](const RowKernels& k, int64_t n, int offset) {
+    Row x(n, offset, -12, 12, 1), dy(n, offset, -2, 2, 3), dx(n, 1 - offset, 0, 0, 2);
+    (k.*kernel)(x.data(), dy.data(), n, dx.data());
+    expect_row(
+        dx,
+        [&](int64_t i) {
+          constexpr double h = 1e-5;
+          return dy.at(i) * (formula(x.at(i) + h) - formula(x.at(i) - h)) / (2 * h);
+        },
+        2e-6, 2e-6);
+  });
+}
+
+TEST(Rows, BackwardOfActivationsIsTheirSlope) {
+  expect_slope(&RowKernels::silu_backward, [](double x) { return x / (1 + std::exp(-x)); });
+  expect_slope(&RowKernels::gelu_tanh_backward, [](double x) {
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  });
+  expect_slope(&RowKernels::gelu_erf_backward,
+               [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); });
+  expect_slope(&RowKernels::relu_backward, [](double x) { return x < 0 ? 0 : x; });
+}
+
 TEST(Rows, ActivationsOfHugeInputsAreTheirLimits) {
   for (const Table& table : tables()) {
     for (Unary kernel : {&RowKernels::silu, &RowKernels::gelu_tanh, &RowKernels::gelu_erf}) {

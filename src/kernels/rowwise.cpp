@@ -121,10 +121,10 @@ V gelu_tanh_of(V x) {
   return hn::Div(x, one_plus_exp_minus(hn::Mul(cubic, set(1.5957691216057308f))));
 }
 
-/// x Φ(x). The tail Φ(−|x|) = ½ erfc(z), z = |x| / √2, by Abramowitz & Stegun 7.1.26: erfc(z) =
+/// Φ(x). The tail Φ(−|x|) = ½ erfc(z), z = |x| / √2, by Abramowitz & Stegun 7.1.26: erfc(z) =
 /// t·P(t)·e^(−z²), t = 1 / (1 + 0.3275911 z), absolute error of erfc ≤ 1.5e-7, hence of Φ ≤ 7.5e-8 and of
 /// gelu ≤ 7.5e-8 |x| + rounding.
-V gelu_erf_of(V x) {
+V normal_below(V x) {
   const V z = hn::Mul(hn::Abs(x), set(0.70710678f));
   const V t = hn::Div(set(1.0f), hn::MulAdd(z, set(0.3275911f), set(1.0f)));
   V p = set(1.061405429f);
@@ -133,8 +133,28 @@ V gelu_erf_of(V x) {
   p = hn::MulAdd(p, t, set(-0.284496736f));
   p = hn::MulAdd(p, t, set(0.254829592f));
   const V tail = hn::Mul(hn::Mul(hn::Mul(set(0.5f), p), t), hn::Exp(D(), hn::Neg(hn::Mul(z, z))));
-  return hn::Mul(x, hn::IfThenElse(hn::Lt(x, set(0.0f)), tail, hn::Sub(set(1.0f), tail)));
+  return hn::IfThenElse(hn::Lt(x, set(0.0f)), tail, hn::Sub(set(1.0f), tail));
 }
+V gelu_erf_of(V x) { return hn::Mul(x, normal_below(x)); }
+
+// Derivatives. With s = σ(x): silu′ = s (1 + x (1 − s)); gelu_tanh′ = s + x s (1 − s) · 2u′ at s = σ(2u);
+// gelu_erf′ = Φ(x) + x φ(x).
+V silu_slope(V x) {
+  const V s = hn::Div(set(1.0f), one_plus_exp_minus(x));
+  return hn::Mul(s, hn::MulAdd(x, hn::Sub(set(1.0f), s), set(1.0f)));
+}
+V gelu_tanh_slope(V x) {
+  const V square = hn::Mul(x, x), k = set(1.5957691216057308f);
+  const V u2 = hn::Mul(k, hn::MulAdd(hn::Mul(square, set(0.044715f)), x, x));
+  const V s = hn::Div(set(1.0f), one_plus_exp_minus(u2));
+  const V slope = hn::Mul(k, hn::MulAdd(square, set(0.134145f), set(1.0f)));
+  return hn::MulAdd(hn::Mul(x, slope), hn::Mul(s, hn::Sub(set(1.0f), s)), s);
+}
+V gelu_erf_slope(V x) {
+  const V density = hn::Mul(set(0.39894228f), hn::Exp(D(), hn::Mul(hn::Mul(x, x), set(-0.5f))));
+  return hn::MulAdd(x, density, normal_below(x));
+}
+V relu_slope(V x) { return hn::IfThenElse(hn::Gt(x, set(0.0f)), set(1.0f), set(0.0f)); }
 
 WideV widen(NarrowV x) { return hn::PromoteTo(Wide(), x); }
 
@@ -196,6 +216,18 @@ void multiply(float* x, const float* a, int64_t n) noexcept {
 void silu(const float* x, int64_t n, float* y) noexcept { map(x, n, y, silu_of); }
 void gelu_tanh(const float* x, int64_t n, float* y) noexcept { map(x, n, y, gelu_tanh_of); }
 void gelu_erf(const float* x, int64_t n, float* y) noexcept { map(x, n, y, gelu_erf_of); }
+void silu_backward(const float* x, const float* dy, int64_t n, float* dx) noexcept {
+  map(x, dy, n, dx, [](V v, V d) HWY_ATTR { return hn::Mul(d, silu_slope(v)); });
+}
+void gelu_tanh_backward(const float* x, const float* dy, int64_t n, float* dx) noexcept {
+  map(x, dy, n, dx, [](V v, V d) HWY_ATTR { return hn::Mul(d, gelu_tanh_slope(v)); });
+}
+void gelu_erf_backward(const float* x, const float* dy, int64_t n, float* dx) noexcept {
+  map(x, dy, n, dx, [](V v, V d) HWY_ATTR { return hn::Mul(d, gelu_erf_slope(v)); });
+}
+void relu_backward(const float* x, const float* dy, int64_t n, float* dx) noexcept {
+  map(x, dy, n, dx, [](V v, V d) HWY_ATTR { return hn::Mul(d, relu_slope(v)); });
+}
 void relu(const float* x, int64_t n, float* y) noexcept {
   map(x, n, y, [](V v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, set(0.0f)), v); });
 }
@@ -269,6 +301,10 @@ constexpr RowKernels kTable = {.rms_norm = rms_norm,
                                .gelu_tanh = gelu_tanh,
                                .gelu_erf = gelu_erf,
                                .relu = relu,
+                               .silu_backward = silu_backward,
+                               .gelu_tanh_backward = gelu_tanh_backward,
+                               .gelu_erf_backward = gelu_erf_backward,
+                               .relu_backward = relu_backward,
                                .multiply = multiply,
                                .rope = rope,
                                .soft_cap = soft_cap,

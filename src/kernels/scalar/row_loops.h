@@ -91,6 +91,33 @@ struct RowLoops {
     }
   }
   /// A NaN stays a NaN.
+  // dx = dy · f′(x)
+  template <class F>
+  static void backward(const float* x, const float* dy, int64_t n, float* dx, F derivative) {
+    for (int64_t i = 0; i < n; i++) dx[i] = static_cast<float>(dy[i] * derivative(Real(x[i])));
+  }
+  static void silu_backward(const float* x, const float* dy, int64_t n, float* dx) noexcept {
+    backward(x, dy, n, dx, [](Real v) {
+      const Real s = 1 / (1 + std::exp(-v));
+      return s * (1 + v * (1 - s));
+    });
+  }
+  // gelu_tanh(x) = x · σ(2u), u = √(2/π)(x + 0.044715 x³)
+  static void gelu_tanh_backward(const float* x, const float* dy, int64_t n, float* dx) noexcept {
+    backward(x, dy, n, dx, [](Real v) {
+      const Real k = Real(1.5957691216057308), s = 1 / (1 + std::exp(-k * (v + Real(0.044715) * v * v * v)));
+      return s + v * s * (1 - s) * k * (1 + Real(0.134145) * v * v);
+    });
+  }
+  static void gelu_erf_backward(const float* x, const float* dy, int64_t n, float* dx) noexcept {
+    backward(x, dy, n, dx, [](Real v) {
+      const Real density = Real(0.3989422804014327) * std::exp(-v * v / 2);
+      return Real(0.5) * std::erfc(-v * Real(0.7071067811865476)) + v * density;
+    });
+  }
+  static void relu_backward(const float* x, const float* dy, int64_t n, float* dx) noexcept {
+    backward(x, dy, n, dx, [](Real v) { return Real(v > 0); });
+  }
   static void relu(const float* x, int64_t n, float* y) noexcept {
     for (int64_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
   }
@@ -137,6 +164,10 @@ struct RowLoops {
                                         .gelu_tanh = gelu_tanh,
                                         .gelu_erf = gelu_erf,
                                         .relu = relu,
+                                        .silu_backward = silu_backward,
+                                        .gelu_tanh_backward = gelu_tanh_backward,
+                                        .gelu_erf_backward = gelu_erf_backward,
+                                        .relu_backward = relu_backward,
                                         .multiply = multiply,
                                         .rope = rope,
                                         .soft_cap = soft_cap,
