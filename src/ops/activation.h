@@ -10,6 +10,9 @@ namespace liuli {
 ///   erf(x/√2))   relu max(x, 0)
 void activation_forward(OpContext& c, Activation activation, Rows x, Rows y);
 
+/// dx = dy ⊙ act′(x); dx may be dy or x.
+void activation_backward(OpContext& c, Activation activation, Rows x, Rows dy, Rows dx);
+
 /// x ⊙= a: the gate of SwiGLU and GeGLU.
 void multiply_in_place(OpContext& c, Rows x, Rows a);
 

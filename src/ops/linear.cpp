@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "core/check.h"
+#include "ops/columns.h"
+#include "ops/gemm.h"
 
 namespace liuli {
 namespace {
@@ -152,11 +154,53 @@ void prompt_class(OpContext& c, std::span<Product> products) {
   });
 }
 
+// Rows of a panel range decoded once and met by many rows of x: the same accumulation as the panel kernel's (one f32
+// accumulator, k ascending), hence the same bits, without decoding once per 16 rows.
+constexpr int kPanelsDecodedTogether = 4;
+constexpr int64_t kFewRows = 2 * kDecodeRows;
+
+void multiply_decoded(const OpContext& c, const Product& p, int first, int last, float* scratch) {
+  const Matrix& w = *p.job.weight;
+  std::vector<uint8_t> stored;
+  float* rows = scratch;
+  float* packing = scratch + round_up(int64_t{kPanelsDecodedTogether} * kPanelRows * p.x.width, 16);
+  for (int panel = first; panel < last; panel += kPanelsDecodedTogether) {
+    const int64_t begin = int64_t{panel} * kPanelRows;
+    const int64_t end =
+        std::min<int64_t>(std::min(panel + kPanelsDecodedTogether, last) * kPanelRows, w.d_out());
+    for (int64_t o = begin; o < end; o++) w.decode_row(o, rows + (o - begin) * p.x.width, stored);
+    c.kernels.gemm.multiply({p.x.n, end - begin, p.x.width, p.x.data, p.x.stride, 1, rows, 1, p.x.width,
+                             p.job.y.data + begin, p.job.y.stride},
+                            packing);
+  }
+}
+
+// Weights that lie as plain f32 rows (training's): multiplied where they are.
+void multiply_plain_rows(OpContext& c, const Product& p) {
+  const Matrix& w = *p.job.weight;
+  gemm(c, {p.x.n, w.d_out(), p.x.width, p.x.data, p.x.stride, 1, w.f32_rows(), 1, p.x.width, p.job.y.data,
+           p.job.y.stride});
+  add_bias(p.job, 0, static_cast<int>(w.n_panels()));
+}
+
 void f32_class(OpContext& c, std::span<Product> products) {
-  for_each_panel_range(c, products, [&](const Product& p, int first, int last, int) {
-    multiply_f32(kernels_of(c, *p.job.weight).product_f32, p, first, last);
+  int64_t floats = 0;
+  for (const Product& p : products)
+    if (p.x.n > kFewRows)
+      floats =
+          std::max<int64_t>(floats, round_up(int64_t{kPanelsDecodedTogether} * kPanelRows * p.x.width, 16) +
+                                        static_cast<int64_t>(c.kernels.gemm.scratch_floats(
+                                            p.x.n, int64_t{kPanelsDecodedTogether} * kPanelRows, p.x.width)));
+  float* scratch = c.scratch.floats(round_up(floats, 16) * c.pool.size());
+  for_each_panel_range(c, products, [&](const Product& p, int first, int last, int thread) {
+    if (p.x.n > kFewRows)
+      multiply_decoded(c, p, first, last, scratch + round_up(floats, 16) * thread);
+    else
+      multiply_f32(kernels_of(c, *p.job.weight).product_f32, p, first, last);
     add_bias(p.job, first, last);
   });
+  for (const Product& p : products)
+    if (!p.job.weight->has_panels()) multiply_plain_rows(c, p);
 }
 
 // Eight partial sums let the compiler use vectors; the order is fixed all the same.
@@ -219,7 +263,7 @@ void multiply(OpContext& c, std::span<const Product> products) {
     case ProductClass::decode:
       return in_row_groups(c, products, kDecodeRows, decode_class);
     case ProductClass::f32:
-      return in_row_groups(c, products, kDecodeRows, f32_class);
+      return in_row_groups(c, products, kPromptRows, f32_class);
     case ProductClass::exact:
       return in_row_groups(c, products, kPromptRows, exact_class);
   }
@@ -253,6 +297,16 @@ void linear_forward_each(OpContext& c, std::span<const LinearCall> calls) {
   auto* products = c.scratch.array<Product>(static_cast<int64_t>(calls.size()));
   for (size_t i = 0; i < calls.size(); i++) products[i] = {calls[i].job, calls[i].x, nullptr};
   multiply(c, {products, calls.size()});
+}
+
+void linear_backward(OpContext& c, const TrainedLinear& w, Rows x, Rows dy, Rows dx, bool accumulate) {
+  LIULI_CHECK(x.n == dy.n && x.width == w.d_in && dy.width == w.d_out);
+  if (w.d_weight != nullptr)
+    gemm(c, {w.d_out, w.d_in, x.n, dy.data, 1, dy.stride, x.data, x.stride, 1, w.d_weight, w.d_in, true});
+  if (w.d_bias != nullptr) add_column_sums(c, dy, w.d_bias);
+  if (dx.n > 0)
+    gemm(c,
+         {dy.n, w.d_in, w.d_out, dy.data, dy.stride, 1, w.weight, w.d_in, 1, dx.data, dx.stride, accumulate});
 }
 
 }  // namespace liuli

@@ -32,4 +32,15 @@ struct LinearCall {
 /// packed form.
 void linear_forward_each(OpContext& c, std::span<const LinearCall> calls);
 
+/// A weight being trained and where its gradient is gathered: plain row-major f32.
+struct TrainedLinear {
+  const float* weight;  ///< [d_out, d_in]
+  float* d_weight;      ///< [d_out, d_in] or null (frozen)
+  float* d_bias;        ///< [d_out] or null
+  int64_t d_out, d_in;
+};
+/// d_weight += dyᵀ x, d_bias += Σ dy, and dx = dy W (or dx += with `accumulate`); dx may be empty.
+/// Shapes: x [n_rows, d_in], dy [n_rows, d_out], dx [n_rows, d_in].
+void linear_backward(OpContext& c, const TrainedLinear& w, Rows x, Rows dy, Rows dx, bool accumulate = false);
+
 }  // namespace liuli

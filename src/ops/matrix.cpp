@@ -38,6 +38,12 @@ void Matrix::build_panels(ThreadPool& pool) {
   file_rows_.reset();
 }
 
+const float* Matrix::f32_rows() const {
+  LIULI_CHECK(type_ == DType::f32 && !has_panels() && order_.heads == 0);
+  LIULI_CHECK(reinterpret_cast<uintptr_t>(file_rows_.get()) % alignof(float) == 0);
+  return reinterpret_cast<const float*>(file_rows_.get());
+}
+
 void Matrix::decode_row(int64_t row, float* out, std::vector<uint8_t>& file_row) const {
   LIULI_CHECK(row >= 0 && row < d_out_);
   const uint8_t* stored = nullptr;

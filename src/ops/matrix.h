@@ -52,6 +52,9 @@ class Matrix {
   int64_t n_panels() const { return (d_out_ + kernels::kPanelRows - 1) / kernels::kPanelRows; }
   size_t run_bytes() const { return panels_.size(); }
 
+  /// The rows in place, of an F32 matrix in file-row form and the file's order: what training works on.
+  const float* f32_rows() const;
+
   /// Row `row` as f32, exactly decoded. `file_row` is scratch of at least stored_row_bytes() bytes.
   void decode_row(int64_t row, float* out, std::vector<uint8_t>& file_row) const;
   size_t stored_row_bytes() const { return static_cast<size_t>(row_bytes(type_, d_in_)); }

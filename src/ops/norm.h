@@ -23,6 +23,18 @@ struct NormStats {
 ///   layer: (x − μ) / √(σ² + eps) · γ + β      rms: x / √(mean(x²) + eps) · γ
 void norm_forward(OpContext& c, const Norm& norm, Rows x, Rows y, NormStats stats = {});
 
+/// Where a norm's parameters gather their gradients; null where there is none (or it is frozen).
+struct NormGradient {
+  float* gamma = nullptr;
+  float* beta = nullptr;
+};
+/// dx += the gradient of norm's input, from x and dy. With x̂ = (x − μ) / σ and u = γ ⊙ dy:
+///   layer: dx = (u − mean(u) − x̂ · mean(u ⊙ x̂)) / σ        rms: dx = (u − x̂ · mean(u ⊙ x̂)) / σ
+///   dγ += Σ dy ⊙ x̂, dβ += Σ dy over the rows.
+/// dx may not be dy; it is added to where `accumulate`, else overwritten.
+void norm_backward(OpContext& c, const Norm& norm, NormGradient gradient, Rows x, Rows dy, Rows dx,
+                   bool accumulate);
+
 /// Batch normalisation with fixed statistics (as at inference): column j of every row becomes
 /// (x − running_mean[j]) / √(running_var[j] + eps) · γ[j] + β[j].
 struct BatchNorm {
@@ -31,6 +43,14 @@ struct BatchNorm {
   const float* running_var = nullptr;
 };
 void batch_norm_forward(OpContext& c, const BatchNorm& norm, Rows x, Rows y);
+
+/// Training's form: the statistics of the batch itself, x̂ = (x − mean_j) / √(var_j + eps), y = γ x̂ + β; the running
+/// statistics move by `momentum` towards it (the variance with n / (n − 1)).
+/// Errors: CHECK of at least 2 rows.
+void batch_norm_train_forward(OpContext& c, const Norm& affine, Rows x, Rows y, float* running_mean,
+                              float* running_var, float momentum = 0.1f);
+/// dx = γ r (dy − mean(dy) − x̂ mean(dy ⊙ x̂)) per column, means over the rows; dγ, dβ as for a layer norm.
+void batch_norm_backward(OpContext& c, const Norm& affine, NormGradient gradient, Rows x, Rows dy, Rows dx);
 
 /// Mean and (biased) variance of each column over the rows of x: what a batch norm uses while training.
 /// Shapes: x [n_rows, width]; mean, var [width].

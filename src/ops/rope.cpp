@@ -85,4 +85,12 @@ void rope_forward(OpContext& c, const RopeAngles& angles, Rows x, int64_t n_head
   });
 }
 
+void rope_backward(OpContext& c, const RopeAngles& angles, Rows dx, int64_t n_heads, int64_t head_dim,
+                   int64_t first) {
+  const Arena::Scope scope(c.scratch);
+  float* back = c.scratch.floats(dx.n * angles.half);
+  for (int64_t i = 0; i < dx.n * angles.half; i++) back[i] = -angles.sin[i];
+  rope_forward(c, {angles.cos, back, angles.half}, dx, n_heads, head_dim, first);
+}
+
 }  // namespace liuli

@@ -26,4 +26,8 @@ RopeAngles rope_angles(OpContext& c, const RopeConfig& config, const std::vector
 void rope_forward(OpContext& c, const RopeAngles& angles, Rows x, int64_t n_heads, int64_t head_dim,
                   int64_t first = 0);
 
+/// The turn back: the gradient of a rotation's input is its output's, turned by the negative angle.
+void rope_backward(OpContext& c, const RopeAngles& angles, Rows dx, int64_t n_heads, int64_t head_dim,
+                   int64_t first = 0);
+
 }  // namespace liuli
