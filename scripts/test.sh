@@ -30,7 +30,8 @@ format_check() {
 # All models under one folder, whether they came from LIULI_MODELS or from the cache.
 models() {
   local paths path
-  paths=$(./scripts/fetch_model.py smollm2 qwen2.5 gemma3)
+  paths=$(./scripts/fetch_model.py smollm2 qwen2.5 gemma3 minilm tokenizer-llama3 tokenizer-deepseek-v3 \
+    tokenizer-gemma3 tokenizer-qwen3)
   mkdir -p build/models
   while read -r path; do ln -sfn "$path" "build/models/$(basename "$path")"; done <<<"$paths"
 }

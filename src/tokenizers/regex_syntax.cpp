@@ -1,6 +1,10 @@
 // From Oniguruma's pattern language to PCRE2's, as far as both mean the same.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "liuli/error.h"
 #include "tokenizers/regex.h"
 
@@ -14,8 +18,10 @@ constexpr std::string_view kNotSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027})"
     R"(\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
 constexpr std::string_view kWord = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9})";
+// Outside of classes Oniguruma takes Latin-1's superscripts and fractions for word characters.
+constexpr std::string_view kLatinWord = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 // Letters after a backslash that mean the same in both languages.
-constexpr std::string_view kSameOutside = "dDpPrntfaexbBAZz123456789", kSameInside = "dDpPrntfaex";
+constexpr std::string_view kSameOutside = "dDrntfaexbBAZz123456789", kSameInside = "dDrntfaex";
 
 class Translator {
  public:
@@ -57,8 +63,10 @@ class Translator {
     at_ += 2;
     if (c == 's') return put(kSpace, false);
     if (c == 'S') return inside ? put(kNotSpace, false) : put(kSpace, true);
-    if (c == 'w') return put(kWord, false);
-    if (c == 'W' && !inside) return put(kWord, true);
+    const std::string word = std::string(kWord).append(inside ? "" : kLatinWord);
+    if (c == 'w') return put(word, false);
+    if (c == 'W' && !inside) return put(word, true);
+    if (c == 'p' || c == 'P') return property(c);
     if (c == 'v') return void(out_ += R"(\x{b})");
     if (c == 'u') return unicode_escape();
     if (letter_or_digit && (inside ? kSameInside : kSameOutside).find(c) == std::string_view::npos) {
@@ -69,6 +77,28 @@ class Translator {
     if (c >= '1' && c <= '9' && at_ < pattern_.size() && pattern_[at_] >= '0' && pattern_[at_] <= '9')
       refuse("a reference of two digits");
     out_.append(1, '\\').append(1, c);
+  }
+
+  // PCRE2 reads \p{Han} as "used with Han", Oniguruma as the script itself.
+  void property(char letter) {
+    const size_t close = rest().find('}');
+    if (!rest().starts_with('{') || close == std::string_view::npos) refuse("\\p without a name in braces");
+    std::string_view name = rest().substr(1, close - 1);
+    at_ += close + 1;
+    const bool negated = name.starts_with('^');
+    if (negated) name.remove_prefix(1);
+    constexpr std::pair<std::string_view, std::string_view> kLongNames[] = {
+        {"Letter", "L"},   {"Lowercase_Letter", "Ll"}, {"Uppercase_Letter", "Lu"}, {"Mark", "M"},
+        {"Number", "N"},   {"Decimal_Number", "Nd"},   {"Punctuation", "P"},       {"Symbol", "S"},
+        {"Separator", "Z"}};
+    for (const auto& [long_name, category] : kLongNames)
+      if (name == long_name) name = category;
+    constexpr std::string_view kBinary[] = {
+        "Any",        "Alphabetic", "Lowercase", "Uppercase", "White_Space", "Emoji", "Extended_Pictographic",
+        "Ideographic"};
+    const bool script =
+        name.size() > 2 && std::find(std::begin(kBinary), std::end(kBinary), name) == std::end(kBinary);
+    out_ += fmt::format("\\{}{{{}{}{}}}", letter, negated ? "^" : "", script ? "sc:" : "", name);
   }
 
   void unicode_escape() {
