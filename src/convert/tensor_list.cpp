@@ -149,7 +149,7 @@ const char* part_name(ModelPart part) {
   static constexpr const char* kNames[] = {
       "embedding",         "position tables", "attention q",      "attention k",
       "attention v",       "attention qkv",   "attention q down", "attention q up",
-      "attention kv down", "attention k up",  "attention v up",   "attention output",
+      "attention kv down", "attention k up",  "attention v up", "attention kv up",   "attention output",
       "cross-attention",   "feed-forward",    "router",           "experts",
       "shared experts",    "norms",           "pooler",           "output"};
   return kNames[static_cast<size_t>(part)];

@@ -19,8 +19,9 @@ enum class ModelPart : uint8_t {
   q_down,   ///< latent attention: to the queries' latent …
   q_up,     ///< … and from it to every head
   kv_down,  ///< to the latent that is cached, and the shared rotated key
-  k_up,
-  v_up,
+  k_up,   ///< from there to every head's key …
+  v_up,   ///< … and value
+  kv_up,  ///< both in one matrix, as older files have it
   attn_output,
   cross_attention,
   ffn,
