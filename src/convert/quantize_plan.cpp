@@ -135,7 +135,10 @@ std::vector<QuantizeType> list_quantize_types() {
   std::vector<QuantizeType> types;
   for (const TypeMix& mix : type_mixes()) {
     const DTypeInfo& info = dtype_info(mix.base);
-    if (can_encode(mix.base)) types.push_back({mix.name, 8.0 * info.bytes / info.block});
+    const bool writable =
+        can_encode(mix.base) &&
+        std::all_of(mix.rules.begin(), mix.rules.end(), [](const MixRule& r) { return can_encode(r.type); });
+    if (writable) types.push_back({mix.name, 8.0 * info.bytes / info.block});
   }
   std::stable_sort(types.begin(), types.end(), [](const auto& a, const auto& b) { return a.bits < b.bits; });
   return types;
