@@ -314,7 +314,8 @@ RopeConfig ConfigReader::rope(int64_t head_dim, const char* layer_kind) {
   const Key theta{"rope.freq_base", theta_name.c_str()};
   r.theta = number_or(theta, 10000);
   if (r.theta <= 1) corrupt(theta, fmt::format("is {}, expected more than 1", r.theta));
-  const Key part{nullptr, "partial_rotary_factor"};
+  const std::string part_name = section + "partial_rotary_factor|partial_rotary_factor";
+  const Key part{nullptr, part_name.c_str()};
   const double fraction = number_or(part, 1);
   if (fraction > 1 || fraction == 0)
     corrupt(part, fmt::format("is {}, expected above 0 and at most 1", fraction));

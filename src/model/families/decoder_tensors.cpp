@@ -29,7 +29,9 @@ void add_expert_tensors(const ModelConfig& c, int layer, Naming naming, std::vec
   add(Role::shared_gate, {e.shared_d_ff, c.d_model});
   add(Role::shared_up, {e.shared_d_ff, c.d_model});
   add(Role::shared_down, {c.d_model, e.shared_d_ff});
-  if (e.shared_gate) t.push_back({Role::shared_expert_gate, layer, {c.d_model}});
+  if (e.shared_gate)  // a matrix of one row, a vector in GGUF
+    add(Role::shared_expert_gate,
+        naming == Naming::gguf ? std::vector<int64_t>{c.d_model} : std::vector<int64_t>{1, c.d_model});
 }
 
 std::vector<TensorSpec> decoder_tensors(const ModelConfig& c, Naming naming) {
@@ -61,6 +63,35 @@ std::vector<TensorSpec> decoder_tensors(const ModelConfig& c, Naming naming) {
     add_norm(plan.ffn_norm.on_output, Role::ffn_output_norm);
   }
   return t;
+}
+
+void add_qkv_biases(const ModelConfig& c, std::vector<TensorSpec>& t) {
+  for (int layer = 0; layer < c.n_layers; layer++) {
+    t.push_back({Role::attn_q_bias, layer, {c.n_heads * c.head_dim}});
+    t.push_back({Role::attn_k_bias, layer, {c.n_kv_heads * c.head_dim}});
+    t.push_back({Role::attn_v_bias, layer, {c.n_kv_heads * c.head_dim}});
+  }
+}
+
+void add_optional_biases(const ModelConfig& c, std::vector<TensorSpec>& t) {
+  const size_t first = t.size();
+  add_qkv_biases(c, t);
+  for (int layer = 0; layer < c.n_layers; layer++) {
+    t.push_back({Role::attn_o_bias, layer, {c.d_model}});
+    if (c.layers[static_cast<size_t>(layer)].routed) continue;
+    t.push_back({Role::ffn_gate_bias, layer, {c.d_ff}});
+    t.push_back({Role::ffn_up_bias, layer, {c.d_ff}});
+    t.push_back({Role::ffn_down_bias, layer, {c.d_model}});
+  }
+  for (size_t i = first; i < t.size(); i++) t[i].optional = true;
+}
+
+void undo_interleaving(const ModelConfig& c, Naming naming, std::vector<TensorSpec>& t) {
+  if (naming != Naming::gguf) return;
+  for (TensorSpec& spec : t) {
+    if (spec.role == Role::attn_q || spec.role == Role::attn_q_bias) spec.order = {c.n_heads, c.head_dim};
+    if (spec.role == Role::attn_k || spec.role == Role::attn_k_bias) spec.order = {c.n_kv_heads, c.head_dim};
+  }
 }
 
 bool is_rope_buffer(const ModelConfig&, const std::string& name) {

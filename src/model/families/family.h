@@ -22,6 +22,7 @@ struct Family {
   bool (*unused_tensor)(const ModelConfig& config, const std::string& name) = nullptr;
 };
 
+extern const Family kPhi3, kSmolLm3, kQwen2Moe, kQwen3Moe;
 extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2, kGpt2;
 
 /// The family of a source's general.architecture or model_type, or null.

@@ -19,11 +19,7 @@ ModelConfig read_config(ConfigReader& reader) {
 
 std::vector<TensorSpec> list_tensors(const ModelConfig& c, Naming naming) {
   std::vector<TensorSpec> t = decoder_tensors(c, naming);
-  for (int layer = 0; layer < c.n_layers; layer++) {
-    t.push_back({Role::attn_q_bias, layer, {c.n_heads * c.head_dim}});
-    t.push_back({Role::attn_k_bias, layer, {c.n_kv_heads * c.head_dim}});
-    t.push_back({Role::attn_v_bias, layer, {c.n_kv_heads * c.head_dim}});
-  }
+  add_qkv_biases(c, t);
   return t;
 }
 
