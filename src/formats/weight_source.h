@@ -56,8 +56,9 @@ class Metadata {
 
 /// How a source spells keys and tensors: GGUF's "llama.block_count" and "blk.0.attn_q.weight", or a Hugging Face
 /// folder's "num_hidden_layers" (of config.json, nested objects joined by dots) and
-/// "model.layers.0.self_attn.q_proj.weight".
-enum class Naming : uint8_t { gguf, hugging_face };
+/// "model.layers.0.self_attn.q_proj.weight". `trained`: a model in memory, under a folder's names, with every tensor laid
+/// out as the block uses it (nothing transposed, interleaved or offset).
+enum class Naming : uint8_t { gguf, hugging_face, trained };
 
 /// A tensor that the files hold and tensors() leaves out, and why: "is stored as F8_E5M2, which Liuli does not read".
 struct SetAside {

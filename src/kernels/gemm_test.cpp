@@ -1,25 +1,26 @@
 // Products of any stride against plain loops, on every level the machine has: bit for bit.
 #include <gtest/gtest.h>
 
+#include <random>
 #include <vector>
 
-#include "core/arena.h"
-#include "core/rng.h"
 #include "kernels/isa_tables.h"
 
 namespace liuli::kernels {
 namespace {
 
 std::vector<float> random_values(int64_t n, uint64_t seed) {
-  Rng rng(seed);
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
   std::vector<float> values(static_cast<size_t>(n));
-  for (float& v : values) v = static_cast<float>(rng.normal());
+  for (float& v : values) v = normal(random);
   return values;
 }
 
 void run(const GemmKernel& kernel, const GemmArgs& args) {
-  AlignedBuffer scratch(kernel.scratch_floats(args.m, args.n, args.k) * sizeof(float) + 64);
-  kernel.multiply(args, reinterpret_cast<float*>(scratch.data()));
+  std::vector<float> scratch(kernel.scratch_floats(args.m, args.n, args.k) + 16);
+  kernel.multiply(args,
+                  reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64));
 }
 
 struct Shape {

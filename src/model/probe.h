@@ -23,6 +23,8 @@ class Probe {
   virtual ~Probe() = default;
   virtual bool wants(const Place& place) const = 0;
   virtual void see(const ProbedValue& value) = 0;
+  /// Whether it can listen to a step of several sequences: it then sees their rows one after another.
+  virtual bool sees_batches() const { return false; }
 };
 
 }  // namespace liuli

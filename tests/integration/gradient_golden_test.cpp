@@ -1,0 +1,110 @@
+// Gradients of tiny models, every parameter, against a float64 run of the reference implementation's autograd.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "formats/safetensors.h"
+#include "golden_support.h"
+#include "model/load.h"
+#include "train/parameters.h"
+#include "train/train_step.h"
+
+namespace liuli::golden {
+namespace {
+
+constexpr double kOfLargest = 1e-4;  // the promise is 1e-3; f32 usually stays below 1e-5
+
+/// A tiny model of a Hugging Face folder, ready to learn.
+struct Learner {
+  explicit Learner(const std::string& name, int threads = 2)
+      : source(open_weights(golden_path("tiny/" + name))),
+        golden(golden_path("tiny/" + name + "/golden.safetensors")),
+        config(read_model_config(*source)),
+        parameters(config, source.get()),
+        runner(threads) {
+    parameters.copy_from(*source);
+    model = bind_trained_model(config, parameters.source());
+  }
+
+  int padding() const { return static_cast<int>(source->metadata().integer("pad_token_id").value_or(-1)); }
+  std::vector<int> ids(const std::string& key) const { return token_ids(golden, key); }
+
+  std::shared_ptr<WeightSource> source;
+  SafetensorsFile golden;
+  ModelConfig config;
+  Parameters parameters;
+  Runner runner;
+  Model model;
+};
+
+Example next_token_example(const std::vector<int>& ids) {
+  Example e{ids, {ids.begin() + 1, ids.end()}, {}, {}};
+  e.target.push_back(kIgnoredTarget);
+  return e;
+}
+
+// The reference's name of a parameter may carry the wrapper that its class adds.
+std::vector<double> reference(const SafetensorsFile& golden, const std::string& name) {
+  for (const char* wrapper : {"", "transformer.", "model."})
+    if (golden.find(std::string("grad.") + wrapper + name) != nullptr)
+      return golden.doubles(std::string("grad.") + wrapper + name);
+  ADD_FAILURE() << "no reference for " << name;
+  return {};
+}
+
+void expect_gradients(const Learner& l) {
+  size_t stored = 0;
+  for (const auto& t : l.golden.tensors()) stored += t.name.rfind("grad.", 0) == 0;
+  size_t compared = 0;
+  for (const Parameter& p : l.parameters.all()) {
+    const std::vector<float> ours = l.parameters.file_form(p, true);
+    const std::vector<double> theirs = reference(l.golden, p.name);
+    double largest = 1e-6;
+    for (const double g : theirs) largest = std::max(largest, std::fabs(g));
+    EXPECT_LE(largest_difference(ours, theirs), kOfLargest * largest) << p.name;
+    compared++;
+  }
+  EXPECT_EQ(compared, stored);
+}
+
+class Gradients : public testing::TestWithParam<const char*> {};
+
+TEST_P(Gradients, EqualTheReferenceForEveryParameter) {
+  Learner l(GetParam());
+  TrainStep step(l.model, l.runner, l.padding());
+  const CrossEntropy loss =
+      step.run({next_token_example(l.ids("p1.input_ids"))}, l.parameters.gradient_map());
+  EXPECT_NEAR(loss.sum / static_cast<double>(loss.counted), l.golden.doubles("p1.loss")[0], 2e-5);
+  expect_gradients(l);
+}
+INSTANTIATE_TEST_SUITE_P(Families, Gradients,
+                         testing::Values("llama", "qwen2", "qwen3", "gemma3", "olmo2", "gpt2"),
+                         [](const auto& family) { return std::string(family.param); });
+
+TEST(GradientsOfBatches, DoNotDependOnThreadsAndAddUp) {
+  std::vector<std::vector<float>> all;
+  for (const int threads : {1, 2, 3}) {
+    Learner l("llama", threads);
+    TrainStep step(l.model, l.runner);
+    step.run({next_token_example(l.ids("p0.input_ids")), next_token_example(l.ids("p1.input_ids"))},
+             l.parameters.gradient_map());
+    std::vector<float>& gradients = all.emplace_back();
+    for (const Parameter& p : l.parameters.all())
+      gradients.insert(gradients.end(), p.gradient, p.gradient + p.size);
+  }
+  EXPECT_EQ(all[0], all[1]);
+  EXPECT_EQ(all[0], all[2]);
+
+  Learner l("llama");  // one after the other, weighted as in the batch
+  TrainStep step(l.model, l.runner);
+  const double counted = static_cast<double>(l.ids("p0.input_ids").size() + l.ids("p1.input_ids").size() - 2);
+  for (const char* prompt : {"p0.input_ids", "p1.input_ids"})
+    step.run({next_token_example(l.ids(prompt))}, l.parameters.gradient_map(), {0, counted});
+  std::vector<double> apart;
+  for (const Parameter& p : l.parameters.all()) apart.insert(apart.end(), p.gradient, p.gradient + p.size);
+  EXPECT_LE(largest_difference(all[0], apart), 1e-6);
+}
+
+}  // namespace
+}  // namespace liuli::golden
