@@ -16,6 +16,10 @@ struct FileTensor {
   std::vector<int64_t> shape;
   int64_t elements = 0, bytes = 0;
 };
+/// A tensor that is in the files and is not read, with the reason: "is stored as F8_E5M2, …".
+struct FileSetAside {
+  std::string name, reason;
+};
 struct FileType {
   std::string type;
   int64_t tensors = 0, elements = 0, bytes = 0;
@@ -26,6 +30,7 @@ struct FileReport {
   int64_t file_bytes = 0, parameters = 0, tensor_bytes = 0;
   std::vector<FileKey> metadata;
   std::vector<FileTensor> tensors;
+  std::vector<FileSetAside> set_aside;
   std::vector<FileType> types;  ///< per stored type, largest first
 };
 

@@ -29,6 +29,10 @@ nlohmann::ordered_json to_json(const FileType& type) {
   return {{"type", type.type}, {"tensors", type.tensors}, {"elements", type.elements}, {"bytes", type.bytes}};
 }
 
+nlohmann::ordered_json to_json(const FileSetAside& tensor) {
+  return {{"name", tensor.name}, {"reason", tensor.reason}};
+}
+
 nlohmann::ordered_json to_json(const FileKey& key) {
   // The value is JSON already; one that was cut or is no JSON stays text.
   auto value = nlohmann::ordered_json::parse(key.json, nullptr, false);
@@ -54,6 +58,7 @@ void print_json(const FileReport& report, const InspectOptions& options) {
                                  {"types", json_array(report.types)}};
   if (all || options.metadata) json["metadata"] = json_array(report.metadata);
   if (all || options.tensors) json["tensors"] = json_array(report.tensors);
+  if (all || options.tensors) json["set_aside"] = json_array(report.set_aside);
   fmt::print("{}\n", json_text(json));
 }
 
@@ -89,6 +94,8 @@ void print_tensors(const FileReport& report) {
     table.add_row({visible(tensor.name, 80), tensor.type, shape_text(tensor.shape), size_text(tensor.bytes)});
   }
   fmt::print("{}\n", table.render());
+  for (const FileSetAside& tensor : report.set_aside)
+    fmt::print("left out: {} {}\n", visible(tensor.name, 80), visible(tensor.reason, 200));
 }
 
 void print_for_people(const FileReport& report, const InspectOptions& options) {
@@ -136,8 +143,9 @@ void add_inspect_command(CLI::App& app, Program& program) {
       app.add_subcommand("inspect", "a model file's metadata, tensors and sizes; a tensor's values");
   command->group("See inside");
   command
-      ->add_option("FILE", options->file,
-                   "a GGUF file (the first part of a split one), or a model's short name")
+      ->add_option(
+          "FILE", options->file,
+          "a GGUF file (the first part of a split one), a Hugging Face folder, or a model's short name")
       ->required();
   command->add_flag("--metadata", options->metadata, "only the metadata");
   command->add_flag("--tensors", options->tensors, "only the list of tensors");

@@ -91,12 +91,13 @@ std::optional<std::string> fp8_problem(const Fp8Matrix& m) {
   if (m.codes->shape.size() != 2)
     return fmt::format("is stored as F8_E4M3 {}, not as a matrix", shape_text(m.codes->shape));
   if (m.scales == nullptr)
-    return fmt::format("is stored as F8_E4M3, but there is no {}{}", m.codes->name, kScaleSuffix);
+    return fmt::format("is stored as F8_E4M3, but there is no {}",
+                       quoted_name(std::string(m.codes->name).append(kScaleSuffix)));
   const std::vector<int64_t> wanted{blocks(rows_of(m)), blocks(columns_of(m))};
   if (m.scales->dtype == "F32" && m.scales->shape == wanted) return std::nullopt;
   return fmt::format("is stored as F8_E4M3 {}, which takes scales F32 {}, but {} is {} {}",
-                     shape_text(m.codes->shape), shape_text(wanted), m.scales->name, m.scales->dtype,
-                     shape_text(m.scales->shape));
+                     shape_text(m.codes->shape), shape_text(wanted), quoted_name(m.scales->name),
+                     m.scales->dtype, shape_text(m.scales->shape));
 }
 
 DType fp8_type(const Fp8Matrix& m) { return columns_of(m) % kBlock == 0 ? DType::f8_e4m3_b128 : DType::f32; }

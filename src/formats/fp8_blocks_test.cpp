@@ -120,11 +120,12 @@ TEST_F(Fp8Folder, IsReadWithTheScaleItNeeds) {
 
 TEST_F(Fp8Folder, SetsAWeightAsideWhoseScalesDoNotFit) {
   EXPECT_EQ(set_aside(kConfig, R"("scale":{"dtype":"F32","shape":[1,1],"data_offsets":[128,132]})"),
-            "w is stored as F8_E4M3, but there is no w_scale_inv");
+            "w is stored as F8_E4M3, but there is no \"w_scale_inv\"");
   EXPECT_EQ(set_aside(kConfig, R"("w_scale_inv":{"dtype":"F32","shape":[1],"data_offsets":[128,132]})"),
-            "w is stored as F8_E4M3 [1, 128], which takes scales F32 [1, 1], but w_scale_inv is F32 [1]");
-  EXPECT_EQ(set_aside(kConfig, R"("w_scale_inv":{"dtype":"F16","shape":[1,2],"data_offsets":[128,132]})"),
-            "w is stored as F8_E4M3 [1, 128], which takes scales F32 [1, 1], but w_scale_inv is F16 [1, 2]");
+            "w is stored as F8_E4M3 [1, 128], which takes scales F32 [1, 1], but \"w_scale_inv\" is F32 [1]");
+  EXPECT_EQ(
+      set_aside(kConfig, R"("w_scale_inv":{"dtype":"F16","shape":[1,2],"data_offsets":[128,132]})"),
+      "w is stored as F8_E4M3 [1, 128], which takes scales F32 [1, 1], but \"w_scale_inv\" is F16 [1, 2]");
   EXPECT_EQ(set_aside("{}", kScale), "w is stored as F8_E4M3, which Liuli does not read");
 }
 

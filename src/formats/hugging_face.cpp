@@ -25,8 +25,15 @@ constexpr int kMaxIndexDepth = 4;
 
 /// An index comes from strangers: its file names must not lead out of the folder.
 bool is_plain_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." &&
-         name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+  const auto is_refused = [](unsigned char c) { return c < 0x20 || c == 0x7F || c == '/' || c == '\\'; };
+  return !name.empty() && name != "." && name != ".." && std::none_of(name.begin(), name.end(), is_refused);
+}
+
+/// "tokenizer.json", "1_Pooling/config.json": below the folder, never beside it.
+bool is_plain_path(std::string_view path) {
+  const size_t slash = path.find('/');
+  if (slash == std::string_view::npos) return is_plain_name(path);
+  return is_plain_name(path.substr(0, slash)) && is_plain_path(path.substr(slash + 1));
 }
 
 /// A whole small file, or nothing when it is not there.
@@ -75,7 +82,7 @@ class HuggingFaceSource final : public WeightSource {
   Naming naming() const override { return Naming::hugging_face; }
   const Metadata& metadata() const override { return parts_.config; }
   std::optional<std::string> companion(std::string_view name) const override {
-    if (!is_plain_name(name))
+    if (!is_plain_path(name))
       fail(ErrorCode::invalid_argument, parts_.path,
            fmt::format("{} is not a plain file name", quoted_name(name)));
     return read_small_file((fs::path(parts_.folder) / name).string());

@@ -108,7 +108,7 @@ TEST(HuggingFace, HandsOutCompanions) {
 TEST(HuggingFace, SaysWhatIsMissing) {
   const TemporaryFolder folder("hf-missing");
   expect_refused(folder.file("nothing"), "not_found", "nothing");
-  expect_refused(folder.file(""), "not_found",
+  expect_refused(folder.file(""), "invalid_argument",
                  "no model.safetensors, model.safetensors.index.json or GGUF file");
   const std::string weights = folder.write("model.safetensors", bytes_named({"a"}));
   expect_refused(weights, "not_found", "model.safetensors: config.json is missing beside it");

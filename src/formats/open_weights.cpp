@@ -74,7 +74,7 @@ std::unique_ptr<WeightSource> open_folder(const std::string& path) {
              "the weights are in {}, a Python pickle; pickles can run code and are not read. Save them again "
              "in Python with model.save_pretrained(folder, safe_serialization=True)",
              pickles[0]));
-  fail(ErrorCode::not_found, path,
+  fail(ErrorCode::invalid_argument, path,
        "the folder holds no model: no model.safetensors, model.safetensors.index.json or GGUF file");
 }
 

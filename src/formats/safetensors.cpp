@@ -67,7 +67,7 @@ std::vector<int64_t> counts(const std::string& path, const std::string& name, co
   for (const Json& item : *list) {
     if (!item.is_number_unsigned() || item.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
       fail(path, fmt::format("tensor {}: {} holds {}, it must be a whole number from 0 to {}",
-                             quoted_name(name), key, item.dump(), INT64_MAX));
+                             quoted_name(name), key, quoted_name(item.dump()), INT64_MAX));
     values.push_back(item.get<int64_t>());
   }
   return values;

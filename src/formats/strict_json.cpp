@@ -52,7 +52,8 @@ nlohmann::json parse_json_object(const std::string& place, std::string_view text
   try {
     object = Json::parse(text, std::ref(watcher));
   } catch (const Json::exception& e) {
-    fail(fmt::format("{} bytes are not JSON: {}", text.size(), e.what()));
+    // The library quotes what it read last, a string of any length.
+    fail(fmt::format("{} bytes are not JSON: {}", text.size(), std::string_view(e.what()).substr(0, 200)));
   }
   if (!watcher.problem.empty()) fail(watcher.problem);
   if (!object.is_object()) fail(fmt::format("is {}, not an object", object.type_name()));

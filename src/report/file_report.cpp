@@ -38,6 +38,16 @@ std::string similar_tensors(const WeightSource& source, const std::string& name)
   return names;
 }
 
+// Why a tensor cannot be had: it is not there, or it is and cannot be read.
+Error missing_tensor(const WeightSource& source, const std::string& name) {
+  for (const SetAside& tensor : source.set_aside())
+    if (tensor.name == name)
+      return Error(ErrorCode::unsupported,
+                   fmt::format("{}: tensor \"{}\" {}", source.path(), name, tensor.reason));
+  return Error(ErrorCode::not_found, fmt::format("{}: no tensor \"{}\"; nearest: {}", source.path(), name,
+                                                 similar_tensors(source, name)));
+}
+
 }  // namespace
 
 FileReport inspect_file(const std::string& path, size_t array_items) {
@@ -55,6 +65,7 @@ FileReport inspect_file(const std::string& path, size_t array_items) {
     report.tensor_bytes += t.bytes;
     add_type(report.types, t);
   }
+  for (const SetAside& t : source->set_aside()) report.set_aside.push_back({t.name, t.reason});
   std::stable_sort(report.types.begin(), report.types.end(),
                    [](const FileType& a, const FileType& b) { return a.bytes > b.bytes; });
   return report;
@@ -63,9 +74,7 @@ FileReport inspect_file(const std::string& path, size_t array_items) {
 DecodedTensor decode_tensor(const std::string& path, const std::string& tensor) {
   const auto source = open_weights(path);
   const TensorInfo* info = source->find(tensor);
-  if (info == nullptr)
-    throw Error(ErrorCode::not_found, fmt::format("{}: no tensor \"{}\"; nearest: {}", path, tensor,
-                                                  similar_tensors(*source, tensor)));
+  if (info == nullptr) throw missing_tensor(*source, tensor);
   DecodedTensor decoded{tensor, info->shape, std::vector<float>(static_cast<size_t>(info->elements()))};
   const int64_t width = info->shape.empty() ? 1 : info->shape.back();
   const int64_t rows =

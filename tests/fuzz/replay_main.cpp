@@ -44,6 +44,9 @@ void* limited_allocation(size_t bytes) {
 // NOLINTBEGIN: the replaceable functions of the language
 void* operator new(size_t bytes) { return limited_allocation(bytes); }
 void* operator new[](size_t bytes) { return limited_allocation(bytes); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {  // std::stable_sort asks this way
+  return std::malloc(std::max<size_t>(bytes, 1));
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
