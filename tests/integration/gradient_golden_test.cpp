@@ -7,7 +7,9 @@
 #include "formats/safetensors.h"
 #include "golden_support.h"
 #include "model/load.h"
+#include "train/optimizer.h"
 #include "train/parameters.h"
+#include "train/schedule.h"
 #include "train/train_step.h"
 
 namespace liuli::golden {
@@ -104,6 +106,56 @@ TEST(GradientsOfBatches, DoNotDependOnThreadsAndAddUp) {
   std::vector<double> apart;
   for (const Parameter& p : l.parameters.all()) apart.insert(apart.end(), p.gradient, p.gradient + p.size);
   EXPECT_LE(largest_difference(all[0], apart), 1e-6);
+}
+
+// Ten steps of AdamW on one text, as the reference's optimiser made them.
+struct ReferenceRun {
+  const char* name;
+  OptimizerSettings optimizer;
+  double clip;  // 0: none
+  double tolerance;
+};
+const ReferenceRun kRuns[] = {
+    {"A", {OptimizerKind::adamw, 0.9, 0.95, 1e-8, 0.1, false, 0, false}, 0, 2e-3},
+    {"B", {OptimizerKind::adamw, 0.9, 0.999, 1e-8, 0.01, true, 0, false}, 0.5, 5e-3}};
+
+void expect_run(const std::string& family, const ReferenceRun& run) {
+  SCOPED_TRACE(family + " run " + run.name);
+  Learner l(family);
+  const std::string prefix = std::string("train.") + run.name + ".";
+  const auto losses = l.golden.doubles(prefix + "losses"), norms = l.golden.doubles(prefix + "grad_norms"),
+             rates = l.golden.doubles(prefix + "lr");
+  TrainStep step(l.model, l.runner, l.padding());
+  Optimizer optimizer(l.parameters, run.optimizer);
+  const std::vector<Example> batch = {next_token_example(l.ids("p1.input_ids"))};
+  for (size_t i = 0; i < rates.size(); i++) {
+    l.parameters.clear_gradients();
+    const CrossEntropy loss = step.run(batch, l.parameters.gradient_map());
+    EXPECT_NEAR(loss.sum / static_cast<double>(loss.counted), losses[i], run.tolerance) << "step " << i;
+    const double norm = gradient_norm(l.runner.pool, l.parameters);
+    EXPECT_NEAR(norm, norms[i], run.tolerance * std::max(1.0, norms[i])) << "step " << i;
+    if (run.clip > 0) clip_gradients(l.runner.pool, l.parameters, norm, run.clip);
+    optimizer.step(l.runner.pool, rates[i]);
+  }
+  step.forward(batch, false);
+  const CrossEntropy last = step.loss({});
+  EXPECT_NEAR(last.sum / static_cast<double>(last.counted), losses.back(), run.tolerance);
+}
+
+TEST(TenStepsOfAdamW, FollowTheReference) {
+  for (const char* family : {"llama", "gpt2"})
+    for (const ReferenceRun& run : kRuns) expect_run(family, run);
+}
+
+TEST(TheReferencesSchedule, IsWarmUpAndCosine) {
+  const SafetensorsFile golden(golden_path("tiny/llama/golden.safetensors"));
+  const auto rates = golden.doubles("train.B.lr");
+  Schedule schedule;
+  schedule.peak = 3e-3;
+  schedule.warm_up = 3;
+  schedule.steps = 10;
+  for (size_t i = 0; i < rates.size(); i++)
+    EXPECT_NEAR(schedule.rate(static_cast<int64_t>(i)), rates[i], 1e-9);
 }
 
 }  // namespace

@@ -1,0 +1,114 @@
+#include "train/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace liuli {
+namespace {
+
+// Pieces that threads take; a piece's work is the same whoever does it.
+constexpr int64_t kPiece = 16384;
+
+struct Piece {
+  size_t parameter;
+  int64_t begin, end;
+};
+
+std::vector<Piece> pieces_of(const Parameters& parameters) {
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < parameters.all().size(); i++)
+    for (int64_t at = 0; at < parameters.all()[i].size; at += kPiece)
+      pieces.push_back({i, at, std::min(at + kPiece, parameters.all()[i].size)});
+  return pieces;
+}
+
+template <class F>
+void for_each_piece(ThreadPool& pool, const std::vector<Piece>& pieces, F&& f) {
+  pool.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; i++) f(pieces[static_cast<size_t>(i)], static_cast<size_t>(i));
+  });
+}
+
+struct AdamFactors {
+  float beta1, beta2, inverse1, inverse2, eps, lr, decoupled_decay, gradient_decay;
+};
+
+void adam_piece(const AdamFactors& f, const float* g, int64_t n, float* w, float* m, float* v) {
+  for (int64_t i = 0; i < n; i++) {
+    const float gradient = g[i] + f.gradient_decay * w[i];
+    m[i] = f.beta1 * m[i] + (1 - f.beta1) * gradient;
+    v[i] = f.beta2 * v[i] + (1 - f.beta2) * gradient * gradient;
+    const float step = m[i] * f.inverse1 / (std::sqrt(v[i] * f.inverse2) + f.eps);
+    w[i] -= f.lr * (step + f.decoupled_decay * w[i]);
+  }
+}
+
+struct SgdFactors {
+  float momentum, lr, decay;
+  bool first, nesterov;
+};
+
+void sgd_piece(const SgdFactors& f, const float* g, int64_t n, float* w, float* b) {
+  for (int64_t i = 0; i < n; i++) {
+    const float gradient = g[i] + f.decay * w[i];
+    b[i] = f.first ? gradient : f.momentum * b[i] + gradient;
+    w[i] -= f.lr * (f.nesterov ? gradient + f.momentum * b[i] : b[i]);
+  }
+}
+
+}  // namespace
+
+Optimizer::Optimizer(Parameters& parameters, const OptimizerSettings& settings)
+    : parameters_(parameters), settings_(settings) {
+  for (const Parameter& p : parameters_.all()) {
+    first_.emplace_back(static_cast<size_t>(p.size));
+    if (settings.kind != OptimizerKind::sgd) second_.emplace_back(static_cast<size_t>(p.size));
+  }
+}
+
+void Optimizer::step(ThreadPool& pool, double learning_rate) {
+  steps_++;
+  const OptimizerSettings& o = settings_;
+  const auto t = static_cast<double>(steps_);
+  const auto inverse1 = static_cast<float>(1 / (1 - std::pow(o.beta1, t)));
+  const auto inverse2 = static_cast<float>(1 / (1 - std::pow(o.beta2, t)));
+  const auto lr = static_cast<float>(learning_rate);
+  for_each_piece(pool, pieces_of(parameters_), [&](const Piece& piece, size_t) {
+    Parameter& p = parameters_.all()[piece.parameter];
+    const float decay = p.is_matrix() || o.decay_vectors ? static_cast<float>(o.weight_decay) : 0.0f;
+    float* first = first_[piece.parameter].data() + piece.begin;
+    const int64_t n = piece.end - piece.begin;
+    if (o.kind == OptimizerKind::sgd)
+      return sgd_piece({static_cast<float>(o.momentum), lr, decay, steps_ == 1, o.nesterov},
+                       p.gradient + piece.begin, n, p.value + piece.begin, first);
+    const bool decoupled = o.kind == OptimizerKind::adamw;
+    adam_piece({static_cast<float>(o.beta1), static_cast<float>(o.beta2), inverse1, inverse2,
+                static_cast<float>(o.eps), lr, decoupled ? decay : 0.0f, decoupled ? 0.0f : decay},
+               p.gradient + piece.begin, n, p.value + piece.begin, first,
+               second_[piece.parameter].data() + piece.begin);
+  });
+}
+
+double gradient_norm(ThreadPool& pool, const Parameters& parameters) {
+  const std::vector<Piece> pieces = pieces_of(parameters);
+  std::vector<double> squares(pieces.size());
+  for_each_piece(pool, pieces, [&](const Piece& piece, size_t i) {
+    const float* g = parameters.all()[piece.parameter].gradient;
+    for (int64_t j = piece.begin; j < piece.end; j++)
+      squares[i] += static_cast<double>(g[j]) * static_cast<double>(g[j]);
+  });
+  double sum = 0;
+  for (const double s : squares) sum += s;
+  return std::sqrt(sum);
+}
+
+void clip_gradients(ThreadPool& pool, Parameters& parameters, double norm, double limit) {
+  const auto factor = static_cast<float>(std::min(1.0, limit / (norm + 1e-6)));
+  if (factor >= 1) return;
+  for_each_piece(pool, pieces_of(parameters), [&](const Piece& piece, size_t) {
+    float* g = parameters.all()[piece.parameter].gradient;
+    for (int64_t j = piece.begin; j < piece.end; j++) g[j] *= factor;
+  });
+}
+
+}  // namespace liuli
