@@ -53,7 +53,14 @@ std::vector<int> read_ids(const DiffOptions& options, const std::string& text, c
 void warn_about_tokens(const DiffOptions& options, const std::string& text, const std::vector<int>& ids,
                        const Engine& reference) {
   if (options.a.model == options.b.model || (options.file.empty() && !options.tokens.has_prompt)) return;
-  const std::vector<int> theirs = read_ids(options, text, reference);
+  std::vector<int> theirs;
+  try {
+    theirs = read_ids(options, text, reference);
+  } catch (const Error& e) {  // it has no tokenizer, say; running A's ids needs none
+    fmt::print(stderr, "liuli: notice: whether {} would make the same tokens of this text is not known: {}\n",
+               options.b.model, e.what());
+    return;
+  }
   if (theirs == ids) return;
   const auto first = std::mismatch(ids.begin(), ids.end(), theirs.begin(), theirs.end()).first - ids.begin();
   fmt::print(

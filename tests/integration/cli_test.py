@@ -6,6 +6,7 @@ model is smollm2.gguf in the folder that LIULI_MODELS names.
 """
 import array
 import json
+import math
 import os
 import shutil
 import signal
@@ -21,7 +22,7 @@ PROGRAM = sys.argv[1]
 HERE = os.path.dirname(os.path.abspath(__file__))
 TINY = os.path.join(HERE, "..", "golden", "tiny", "llama", "gguf", "llama.F32.gguf")
 COMMANDS = ["run", "chat", "explain", "inspect", "plan", "tokenize", "detokenize", "render-chat", "logits", "trace",
-            "points", "perplexity", "bench"]
+            "points", "perplexity", "diff", "bench"]
 NOBODY = 65534  # the user and group without rights
 EXIT = {"usage": 2, "not_found": 3, "corrupt_file": 4, "unsupported": 5, "out_of_memory": 6, "io_error": 7,
         "cancelled": 130}
@@ -483,6 +484,84 @@ class Run(Case):
         self.assertTrue((first + rest).endswith(b"\n"))
 
 
+class Diff(Case):
+    """liuli diff: what it prints, what it writes, what it refuses."""
+    Q4 = TINY.replace("F32", "Q4_0")
+    TEXT = ["--prompt", "the red fox and the other", "--raw"]
+
+    def compare(self, *arguments):
+        return json.loads(self.succeed("diff", *arguments, "--json").stdout)
+
+    def test_a_model_does_not_differ_from_itself(self):
+        report = self.compare(TINY, TINY, *self.TEXT)
+        self.assertEqual(report["kl"], {"mean": 0, "median": 0, "p99": 0, "max": 0})
+        self.assertEqual((report["top1_agreement"], report["first_divergence"]), (1, None))
+        self.assertEqual(report["perplexity"], report["reference_perplexity"])
+
+    def test_a_quantised_twin_differs_as_its_logits_say(self):
+        ids = "1,5,90,17,200,33,8"
+        report = self.compare(self.Q4, TINY, "--ids", ids, "--out", self.path("kl.npy"))
+        logits = []
+        for model in (self.Q4, TINY):
+            self.succeed("logits", model, "--ids", ids, "-o", self.path("x.safetensors"))
+            logits.append(read_safetensors(self.path("x.safetensors"))[0]["logits"][1])
+        shape, kl = read_npy(self.path("kl.npy"))
+        self.assertEqual(shape, [7])
+        for position in range(7):
+            a, b = (values[position * 347:(position + 1) * 347] for values in logits)
+            z_a, z_b = math.fsum(map(math.exp, a)), math.fsum(map(math.exp, b))
+            expected = math.fsum(math.exp(y) / z_b * (y - math.log(z_b) - x + math.log(z_a)) for x, y in zip(a, b))
+            self.assertAlmostEqual(kl[position], expected, delta=1e-6 * expected)
+        self.assertAlmostEqual(report["kl"]["mean"], sum(kl) / 7, delta=1e-6)
+        self.assertEqual(report["first_divergence"]["name"], "embed")
+        self.assertEqual(len(report["worst"]), 5)
+
+    def test_people_see_the_summary_the_layers_and_the_first_difference(self):
+        out = self.succeed("diff", self.Q4, TINY, *self.TEXT, "--points", "resid_post,mlp_out").stdout
+        self.assertIn("(class prompt)", out)
+        self.assertRegex(out, r"KL\(reference ‖ A\), nats +mean 0\.\d+")
+        self.assertRegex(out, r"(?m)^blocks\.1 .*e-0\d")
+        self.assertRegex(out, r"first point that differs by more than 0\.03.*\n  embed ")
+        self.assertIn("mlp_out", out)
+
+    def test_one_file_is_compared_with_its_exact_run_or_another_class(self):
+        report = self.compare(self.Q4, "--exact", "--class", "decode", *self.TEXT)
+        self.assertEqual((report["a"]["class"], report["reference"]["class"]), ("decode", "exact"))
+        self.assertLess(report["kl"]["max"], 1e-3)
+        self.assertIsNone(report["first_divergence"])
+        self.assertEqual(self.compare(self.Q4, "--class-b", "f32", *self.TEXT)["reference"]["class"], "f32")
+
+    def test_long_texts_come_in_windows_and_are_traced_at_their_beginning(self):
+        text = self.write("text.txt", b"the red fox and the other fox went there. " * 30)
+        report = self.compare(self.Q4, TINY, "--file", text, "--context", "64", "--max-tokens", "200",
+                              "--trace-positions", "16")
+        self.assertEqual([report[key] for key in ("positions", "windows", "traced_positions")], [200, 4, 16])
+        self.assertEqual(report["predicted_tokens"], 63 * 3 + 7)
+        out = self.succeed("diff", self.Q4, TINY, "--file", text, "--trace-positions", "16").stdout
+        self.assertIn("the first 16 of", out)
+
+    def test_a_limit_turns_into_an_exit_code(self):
+        self.succeed("diff", self.Q4, TINY, *self.TEXT, "--fail-above", "10")
+        result = liuli("diff", self.Q4, TINY, *self.TEXT, "--fail-above", "0.001")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("above 0.001", result.stderr)
+        self.assertIn("KL(reference", result.stdout)
+
+    def test_what_cannot_be_compared_is_refused(self):
+        self.assertIn("--exact", self.fail_with("usage", "diff", TINY, *self.TEXT))
+        self.fail_with("usage", "diff", TINY, "--exact", "--class-b", "f32", *self.TEXT)
+        self.fail_with("usage", "diff", TINY, TINY)
+        self.fail_with("usage", "diff", TINY, TINY, *self.TEXT, "--context", "100000")
+        line = self.fail_with("not_found", "diff", TINY, TINY, *self.TEXT, "--points", "resid_pots")
+        self.assertIn("resid_pots", line)
+
+    def test_models_of_other_shape_are_compared_by_their_logits(self):
+        other = os.path.join(os.path.dirname(TINY), "..", "..", "qwen2", "gguf", "qwen2.F32.gguf")
+        report = self.compare(TINY, other, "--ids", "1,2,3")
+        self.assertIn("n_layers: 2 and 3", report["not_traced"])
+        self.assertGreater(report["kl"]["mean"], 0)
+
+
 class RealModel(Case):
     def setUp(self):
         super().setUp()
@@ -493,6 +572,16 @@ class RealModel(Case):
         result = json.loads(self.succeed("run", "smollm2", "--raw", "The capital of France is", "-n", "4",
                                          "--json").stdout)
         self.assertIn("Paris", result["text"])
+
+    def test_diff_finds_fast_and_exact_alike_and_refuses_another_vocabulary(self):
+        prompt = ["--prompt", "The capital of France is", "--raw"]
+        report = json.loads(self.succeed("diff", "smollm2", "--exact", *prompt, "--json").stdout)
+        self.assertLess(report["kl"]["max"], 0.02)
+        self.assertGreater(report["kl"]["max"], 0)
+        self.assertIsNone(report["first_divergence"])
+        line = self.fail_with("usage", "diff", TINY, "smollm2", "--ids", "1,2,3")
+        self.assertIn("vocabulary of 347 tokens", line)
+        self.assertIn("49152", line)
 
     def test_ctrl_c_before_a_result_is_cancelled(self):
         out = self.path("x.safetensors")
