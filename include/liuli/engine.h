@@ -68,6 +68,7 @@ class Engine {
   int vocab_size() const;                ///< of the tokenizer; the model's rows may be more (padding)
   bool is_end_token(int id) const;
   std::optional<int> bos_id() const;
+  const GenerationDefaults& generation_defaults() const;  ///< a GGUF file states none
 
   bool has_chat_template() const;
   /// messages: [{"role": …, "content": …}], tools: array or null. Errors: unsupported (no template, or one

@@ -26,6 +26,13 @@ struct SamplingSettings {
   uint64_t seed = 0;             ///< the same seed gives the same text
 };
 
+/// What a model's makers recommend (a folder's generation_config.json), as far as the file states it. Temperature,
+/// top_k, top_p and min_p only where it says that sampling is meant (do_sample).
+struct GenerationDefaults {
+  std::optional<float> temperature, top_p, min_p, repetition_penalty;
+  std::optional<int> top_k;
+};
+
 struct GenerateSettings {
   SamplingSettings sampling;
   int max_tokens = 256;

@@ -83,9 +83,26 @@ std::pair<int, float> parse_bias(const std::string& text, int vocab_size) {
   return {id[0], static_cast<float>(value[0])};
 }
 
+// Calls take(option, recommended value, place of the setting) for what is recommended and not given as an option.
+template <class Take>
+void each_recommended(const GenerationOptions& options, const Engine& engine, SamplingSettings& sampling,
+                      const Take& take) {
+  const GenerationDefaults& defaults = engine.generation_defaults();
+  const auto offer = [&](const char* option, const auto& value, auto& place) {
+    if (value && options.command != nullptr && options.command->count(option) == 0)
+      take(option, *value, place);
+  };
+  offer("--temperature", defaults.temperature, sampling.temperature);
+  offer("--top-k", defaults.top_k, sampling.top_k);
+  offer("--top-p", defaults.top_p, sampling.top_p);
+  offer("--min-p", defaults.min_p, sampling.min_p);
+  offer("--repeat-penalty", defaults.repetition_penalty, sampling.repetition_penalty);
+}
+
 }  // namespace
 
 void add_generation_options(CLI::App& command, GenerationOptions& options) {
+  options.command = &command;
   add_stop_options(command, options);
   add_sampling_options(command, options.settings.sampling);
   command
@@ -98,10 +115,21 @@ void add_generation_options(CLI::App& command, GenerationOptions& options) {
 
 GenerateSettings generate_settings(const GenerationOptions& options, const Engine& engine) {
   GenerateSettings settings = options.settings;
+  each_recommended(options, engine, settings.sampling,
+                   [](const char*, auto value, auto& place) { place = value; });
   for (const std::string& bias : options.logit_bias) {
     settings.sampling.logit_bias.push_back(parse_bias(bias, static_cast<int>(engine.config().vocab_size)));
   }
   return settings;
+}
+
+std::string recommended_settings(const GenerationOptions& options, const Engine& engine) {
+  std::string text;
+  SamplingSettings unused;
+  each_recommended(options, engine, unused, [&](const char* option, auto value, auto&) {
+    text += fmt::format("{}{} {:g}", text.empty() ? "" : ", ", option + 2, static_cast<double>(value));
+  });
+  return text;
 }
 
 std::string stop_notice(StopReason reason, int max_tokens, int max_context) {

@@ -13,12 +13,17 @@ struct GenerationOptions {
   GenerateSettings settings;
   std::vector<std::string> logit_bias;  ///< "ID=VALUE"
   int context = 0;                      ///< 0: the model's own
+  const CLI::App* command = nullptr;    ///< which options were given
 };
 
 void add_generation_options(CLI::App& command, GenerationOptions& options);
 
-/// The settings with the biases parsed. Errors: invalid_argument.
+/// The settings with the biases parsed, and with what the model's makers recommend where no option says otherwise.
+/// Errors: invalid_argument.
 GenerateSettings generate_settings(const GenerationOptions& options, const Engine& engine);
+
+/// What of that is the makers': "temperature 0.6, top-p 0.9"; "" for nothing.
+std::string recommended_settings(const GenerationOptions& options, const Engine& engine);
 
 /// Why it stopped, in words: "end of text", "the context of 2048 tokens is full", …
 std::string stop_notice(StopReason reason, int max_tokens, int max_context);

@@ -132,7 +132,9 @@ nlohmann::ordered_json result_json(const RunOptions& options, const GenerateResu
 void print_for_people(const RunOptions& options, const GenerateResult& result, const Engine& engine,
                       int max_context) {
   const std::string stopped = stop_notice(result.reason, options.generation.settings.max_tokens, max_context);
-  fmt::print(stderr, "[{}]\n", timing_line(result, stopped));
+  const std::string recommended = recommended_settings(options.generation, engine);
+  fmt::print(stderr, "[{}{}]\n", timing_line(result, stopped),
+             recommended.empty() ? "" : " · the model's own sampling: " + recommended);
   if (options.generation.settings.top_logprobs > 0) fmt::print("\n{}", logprob_table(result, engine));
   if (!result.first_token) return;
   fmt::print("\n{}", first_token_text(*result.first_token, options.model.model, options.language.language(),

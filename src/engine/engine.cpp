@@ -81,6 +81,8 @@ std::optional<int> Engine::bos_id() const {
   return bos >= 0 ? std::optional<int>(bos) : std::nullopt;
 }
 
+const GenerationDefaults& Engine::generation_defaults() const { return parts_->generation_defaults; }
+
 bool Engine::has_chat_template() const { return parts_->chat_template.has_value(); }
 
 ChatPrompt Engine::render_chat(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,

@@ -19,13 +19,14 @@ struct EngineParts {
   std::unique_ptr<Model> model;       ///< null when only the tokenizer was loaded
   std::unique_ptr<Runner> runner;
   RunClasses classes;
+  GenerationDefaults generation_defaults;
 
   /// Errors: invalid_argument for a token outside the model's vocabulary; out_of_memory beyond `context`
   /// tokens.
   void check_tokens(std::span<const int> ids, int64_t already, int64_t context) const;
 };
 
-/// The tokenizer, its end tokens and the chat template of a file. template_name: "" the file's own, else a
+/// The tokenizer, its end tokens, the chat template and the sampling defaults of a model. template_name: "" the file's own, else a
 /// built-in one.
 void load_text_parts(EngineParts& parts, const WeightSource& source, const std::string& template_name);
 /// The classes a choice means for this model.
