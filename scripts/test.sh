@@ -53,7 +53,7 @@ stage "tests release" ctest --preset release --progress
 
 # Under the sanitizers only what reads foreign bytes: building it all again would take longer than everything before.
 readers=(formats_test tokenizers_test chat_template_test)
-fuzzers=(replay_gguf replay_model replay_chat_template)
+fuzzers=(replay_gguf replay_model replay_chat_template replay_tokenizer_json)
 asan_tests="^($(IFS='|'; echo "${readers[*]}")|fuzz_.*)\$"
 stage "configure asan" cmake --preset asan --log-level=WARNING "-DLIULI_FUZZ_RUNS=${LIULI_FUZZ_RUNS:-2000}"
 stage "build asan" build asan "${readers[@]}" "${fuzzers[@]}"

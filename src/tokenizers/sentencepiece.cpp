@@ -64,11 +64,13 @@ PieceTokenizer::PieceTokenizer(TokenizerData data)
 std::string PieceTokenizer::normalised(std::string_view text) const {
   const bool collapse = data_.remove_extra_whitespaces;
   std::string out;
+  // A text of which nothing is left still gets its prefix, unless spaces are stripped.
+  if (!collapse && data_.add_space_prefix && !text.empty()) out = kSpaceMark;
   bool after_space = collapse;  // spaces are swallowed while this holds
   for (size_t at = 0, bytes = 0; at < text.size(); at += bytes) {
     for (const char c : charsmap_.replacement(text.substr(at), bytes)) {
       if (c == ' ' && after_space) continue;
-      if (out.empty() && data_.add_space_prefix) out += kSpaceMark;
+      if (out.empty() && collapse && data_.add_space_prefix) out += kSpaceMark;
       if (c == ' ')
         out += kSpaceMark;
       else
@@ -76,8 +78,7 @@ std::string PieceTokenizer::normalised(std::string_view text) const {
       after_space = collapse && c == ' ';
     }
   }
-  const bool trailing = collapse && after_space && !out.empty();
-  if (trailing) out.resize(out.size() - kSpaceMark.size());
+  while (collapse && out.ends_with(kSpaceMark)) out.resize(out.size() - kSpaceMark.size());
   return out;
 }
 

@@ -28,8 +28,9 @@ void UnigramPaths::add(std::string_view piece, int id, double score) {
 // Viterbi, forwards: pieces that begin at a reached place may improve the places where they end.
 void UnigramPaths::extend_from(std::string_view text, size_t at, std::vector<Best>& best) const {
   const auto offer = [&](size_t end, double score, int id) {
-    if (best[at].score + score > best[end].score)
-      best[end] = {best[at].score + score, static_cast<uint32_t>(at), id};
+    const double exact = best[at].score + score;
+    const double sum = sums_ == ScoreSums::f64 ? exact : double{static_cast<float>(exact)};
+    if (sum > best[end].score) best[end] = {sum, static_cast<uint32_t>(at), id};
   };
   const size_t next = at + static_cast<size_t>(read_utf8(text, at).bytes);
   bool covered = false;  // some piece is exactly the next character
@@ -42,7 +43,8 @@ void UnigramPaths::extend_from(std::string_view text, size_t at, std::vector<Bes
     offer(end, scores_[static_cast<size_t>(id)], id);
     covered = covered || end == next;
   }
-  if (!covered) offer(next, worst_ - kUnknownPenalty, -1);
+  const double unknown = worst_ - kUnknownPenalty;
+  if (!covered) offer(next, sums_ == ScoreSums::f64 ? unknown : double{static_cast<float>(unknown)}, -1);
 }
 
 std::vector<UnigramSegment> UnigramPaths::best_segments(std::string_view text) const {
@@ -57,7 +59,7 @@ std::vector<UnigramSegment> UnigramPaths::best_segments(std::string_view text) c
   return segments;
 }
 
-Unigram::Unigram(TokenizerData data) : PieceTokenizer(std::move(data)) {
+Unigram::Unigram(TokenizerData data) : PieceTokenizer(std::move(data)), paths_(ScoreSums::f32) {
   for (size_t id = 0; id < data_.tokens.size(); ++id)
     if (type(id) == TokenType::normal)
       paths_.add(data_.tokens[id], static_cast<int>(id), double{data_.scores[id]});
@@ -75,7 +77,7 @@ void Unigram::encode_text(std::string_view raw, std::vector<int>& ids) const {
 
 UnigramModel::UnigramModel(const TokenizerData& vocabulary, const std::vector<double>& scores,
                            bool byte_fallback)
-    : unknown_(vocabulary.unknown) {
+    : paths_(ScoreSums::f64), unknown_(vocabulary.unknown) {
   byte_id_.fill(-1);
   for (size_t id = 0; id < scores.size(); ++id) {
     const std::string& token = vocabulary.tokens[id];

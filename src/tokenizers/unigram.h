@@ -1,6 +1,7 @@
 // Unigram: the segmentation with the highest sum of scores. T5, XLM-R.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,14 @@ struct UnigramSegment {
   int id;
 };
 
+/// How exactly scores are summed, which decides between ways that are equally good: SentencePiece does it in f32,
+/// Hugging Face in f64.
+enum class ScoreSums : uint8_t { f32, f64 };
+
 /// Pieces with scores, and the best way to cover a text with them.
 class UnigramPaths {
  public:
+  explicit UnigramPaths(ScoreSums sums) : sums_(sums) {}
   void add(std::string_view piece, int id, double score);
   std::vector<UnigramSegment> best_segments(std::string_view text) const;
 
@@ -31,6 +37,7 @@ class UnigramPaths {
   };
   void extend_from(std::string_view text, size_t at, std::vector<Best>& best) const;
 
+  ScoreSums sums_;
   ByteTrie pieces_;
   std::vector<double> scores_;  // by id
   double worst_ = 0;
