@@ -1,5 +1,7 @@
 // A norm inside a step: the op, and its stages for those who watch.
-#include "core/check.h"
+#include <algorithm>
+#include <cmath>
+
 #include "model/block.h"
 
 namespace liuli {
@@ -12,32 +14,82 @@ bool watched(NormSite site, int layer, const Step& s) {
   return false;
 }
 
-Rows column(Arena& arena, int64_t n) { return {arena.floats(n), n, 1, 1}; }
+// The stages of one norm shown one after another. What a listener changes takes effect: the stages after it are formed
+// from the changed one, for the rows that differ; every other row keeps the bits of the fused kernel.
+class Stages {
+ public:
+  Stages(const Norm& norm, NormSite site, int layer, Step& s, int64_t n_rows)
+      : norm_(norm), site_(site), layer_(layer), s_(s), changed_(s.ops.scratch.array<bool>(n_rows)) {
+    std::fill_n(changed_, n_rows, false);
+  }
 
-// Recomputes the stages from the row and the statistics the kernel divided by; the result itself is not
-// touched.
-void show_stages(const Norm& norm, NormSite site, int layer, Rows x, Rows y, NormStats stats, Step& s) {
-  auto stage = [&](NormStage which, Rows rows) { s.probe(norm_point(site, which), layer, rows); };
-  Rows mean{stats.mean, x.n, 1, 1}, sigma{stats.sigma, x.n, 1, 1}, var = column(s.ops.scratch, x.n);
-  Rows work = make_rows(s.ops.scratch, x.n, x.width);
-  for (int64_t i = 0; i < x.n; i++) var.data[i] = sigma.data[i] * sigma.data[i] - norm.eps;
-  stage(NormStage::mean, mean);
-  stage(NormStage::var, var);
-  stage(NormStage::sigma, sigma);
-  auto each = [&](auto f) {
+  // x as it was, y as the kernel left it, stats as it divided.
+  void show_all(Rows x, Rows y, NormStats stats) {
+    Rows mean{stats.mean, x.n, 1, 1}, sigma{stats.sigma, x.n, 1, 1};
+    show(NormStage::mean, mean);
+    show_variance(sigma);
+    show(NormStage::sigma, sigma);
+    if (last_wanted() >= NormStage::centered || any_changed(x.n)) show_rows(x, y, stats);
+    show(NormStage::out, y);
+  }
+
+ private:
+  bool wants(NormStage stage) const { return s_.listening(norm_point(site_, stage), layer_); }
+  NormStage last_wanted() const {
+    for (int stage = static_cast<int>(NormStage::scaled); stage > 0; stage--)
+      if (wants(static_cast<NormStage>(stage))) return static_cast<NormStage>(stage);
+    return NormStage::mean;
+  }
+  bool any_changed(int64_t n) const {
+    return std::any_of(changed_, changed_ + n, [](bool c) { return c; });
+  }
+
+  void show(NormStage stage, Rows rows) {
+    if (!wants(stage)) return;
+    const Arena::Scope scratch(s_.ops.scratch);
+    Rows before = make_rows(s_.ops.scratch, rows.n, rows.width);
+    const auto bytes = static_cast<size_t>(rows.width) * sizeof(float);
+    for (int64_t i = 0; i < rows.n; i++) std::memcpy(before.row(i), rows.row(i), bytes);
+    s_.probe(norm_point(site_, stage), layer_, rows);
+    for (int64_t i = 0; i < rows.n; i++) changed_[i] |= std::memcmp(before.row(i), rows.row(i), bytes) != 0;
+  }
+
+  // The kernel works with sigma; the variance is taken from it, and moves it when it is changed.
+  void show_variance(Rows sigma) {
+    if (!wants(NormStage::var)) return;
+    const Arena::Scope scratch(s_.ops.scratch);
+    float *var = s_.ops.scratch.floats(sigma.n), *shown = s_.ops.scratch.floats(sigma.n);
+    for (int64_t i = 0; i < sigma.n; i++) shown[i] = var[i] = sigma.data[i] * sigma.data[i] - norm_.eps;
+    show(NormStage::var, {var, sigma.n, 1, 1});
+    for (int64_t i = 0; i < sigma.n; i++)
+      if (std::memcmp(&shown[i], &var[i], sizeof(float)) != 0) sigma.data[i] = std::sqrt(var[i] + norm_.eps);
+  }
+
+  void show_rows(Rows x, Rows y, NormStats stats) {
+    const Arena::Scope scratch(s_.ops.scratch);
+    Rows work = make_rows(s_.ops.scratch, x.n, x.width);
+    auto each = [&](auto f) {
+      for_each_row(s_.ops, x.n, [&](int64_t i) {
+        for (int64_t j = 0; j < x.width; j++) work.row(i)[j] = f(i, j, work.row(i)[j]);
+      });
+    };
+    each([&](int64_t i, int64_t j, float) { return x.row(i)[j] - stats.mean[i]; });
+    show(NormStage::centered, work);
+    each([&](int64_t i, int64_t, float v) { return v / stats.sigma[i]; });
+    show(NormStage::normalized, work);
+    each([&](int64_t, int64_t j, float v) { return v * (norm_.gamma != nullptr ? norm_.gamma[j] : 1.0f); });
+    show(NormStage::scaled, work);
     for (int64_t i = 0; i < x.n; i++)
-      for (int64_t j = 0; j < x.width; j++) work.row(i)[j] = f(i, j);
-  };
-  auto centered = [&](int64_t i, int64_t j) { return x.row(i)[j] - stats.mean[i]; };
-  auto normal = [&](int64_t i, int64_t j) { return centered(i, j) / stats.sigma[i]; };
-  each(centered);
-  stage(NormStage::centered, work);
-  each(normal);
-  stage(NormStage::normalized, work);
-  each([&](int64_t i, int64_t j) { return normal(i, j) * (norm.gamma != nullptr ? norm.gamma[j] : 1.0f); });
-  stage(NormStage::scaled, work);
-  stage(NormStage::out, y);
-}
+      for (int64_t j = 0; changed_[i] && j < x.width; j++)
+        y.row(i)[j] = work.row(i)[j] + (norm_.beta != nullptr ? norm_.beta[j] : 0.0f);
+  }
+
+  const Norm& norm_;
+  NormSite site_;
+  int layer_;
+  Step& s_;
+  bool* changed_;  ///< rows that a listener changed
+};
 
 void apply(const Norm& norm, NormSite site, int layer, Rows x, Rows y, Step& s) {
   if (!watched(site, layer, s)) return norm_forward(s.ops, norm, x, y);
@@ -47,7 +99,7 @@ void apply(const Norm& norm, NormSite site, int layer, Rows x, Rows y, Step& s) 
   for (int64_t i = 0; i < x.n; i++)
     std::memcpy(before.row(i), x.row(i), static_cast<size_t>(x.width) * sizeof(float));
   norm_forward(s.ops, norm, x, y, stats);
-  show_stages(norm, site, layer, before, y, stats, s);
+  Stages(norm, site, layer, s, x.n).show_all(before, y, stats);
 }
 
 }  // namespace
