@@ -1,7 +1,6 @@
 #include "trace/hooks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "liuli/error.h"
 #include "trace/point_selection.h"
@@ -51,11 +50,13 @@ void HookProbe::see(const ProbedValue& value) {
 }
 
 void HookProbe::require_all_fired() const {
-  for (size_t i = 0; i < hooks_.size(); i++)
-    if (fired_.count(i) == 0)
-      throw Error(ErrorCode::not_found,
-                  fmt::format("a change at {} never took place: no value passed there in this run",
-                              fmt::join(hooks_[i].points, ", ")));
+  for (size_t i = 0; i < hooks_.size(); i++) {
+    if (fired_.count(i) != 0) continue;
+    std::string points;
+    for (const std::string& point : hooks_[i].points) points.append(points.empty() ? "" : ", ").append(point);
+    throw Error(ErrorCode::not_found,
+                fmt::format("a change at {} never took place: no value passed there in this run", points));
+  }
 }
 
 }  // namespace liuli
