@@ -29,8 +29,8 @@ struct SynthReport {
   std::vector<Type> types;  ///< in order of appearance
 };
 
-/// Writes a GGUF file of the model's shape: weights N(0, 1/d_in), norms near 1, the output matrix scaled so that the
-/// next token is about as uncertain as a trained model's (4 nats), a made-up byte-level vocabulary of the right size.
+/// Writes a GGUF file of the model's shape: weights N(0, 1/d_in), so that products keep a vector's size and logits have a
+/// deviation of about 1; norms near 1, biases near 0; a made-up byte-level vocabulary of the right size.
 /// The same settings give the same bytes; general.description says that they are random.
 ///
 /// Errors: not_found (no such model or type); invalid_argument (more layers or experts than there are, experts that do

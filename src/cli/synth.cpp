@@ -79,8 +79,8 @@ void add_synth_command(CLI::App& app, Program& program) {
       ->capture_default_str();
   add_json_flag(*command, program);
   command->footer(
-      "The weights mean nothing: the file is for measuring. Norms, spreads of weights and logits are like a\n"
-      "trained model's; the vocabulary is made up, of the right size; general.description says so.\n\n"
+      "The weights mean nothing: the file is for measuring. The vocabulary is made up, of the right size;\n"
+      "general.description says so.\n\n"
       "Examples:\n"
       "  liuli synth llama-3-8b --type q4_k_m -o llama.gguf\n"
       "  liuli synth deepseek-v3 --type q4_k_m --layers 4 -o slice.gguf   # three dense layers, one of "

@@ -47,23 +47,9 @@ KnownModel sliced(KnownModel m, const SynthSettings& settings) {
   return m;
 }
 
-/// The trained models' next token is uncertain by about 4 nats. Logits N(0, s²) over V tokens have an entropy of
-/// ln V − s²/2.
-double logit_deviation(int64_t vocab_size) {
-  constexpr double kEntropy = 4;
-  return std::sqrt(2 * std::max(0.5, std::log(static_cast<double>(vocab_size)) - kEntropy));
-}
-
-double deviation_of(const ModelTensor& tensor, const KnownModel& m) {
-  const double one = 1 / std::sqrt(static_cast<double>(tensor.shape.back()));
-  switch (tensor.filling) {
-    case Filling::weights:
-      return one;
-    case Filling::logits:
-      return one * logit_deviation(m.vocab_size);
-    default:
-      return kSmall;
-  }
+double deviation_of(const ModelTensor& tensor) {
+  return tensor.filling == Filling::weights ? 1 / std::sqrt(static_cast<double>(tensor.shape.back()))
+                                            : kSmall;
 }
 
 /// llama3's scaling as divisors of the frequencies: 1 for short waves, the factor for long ones, between them a blend.
@@ -115,7 +101,7 @@ class Synth {
 void Synth::write(const ModelTensor& tensor, const GgufTensorSpec& spec, const KnownModel& model,
                   uint64_t index) {
   if (tensor.filling == Filling::divisors) return write_small(rope_divisors(model));
-  const RandomBlocks blocks(spec.type, deviation_of(tensor, model));
+  const RandomBlocks blocks(spec.type, deviation_of(tensor));
   if (tensor.filling != Filling::gain)
     return write_blocks(blocks, spec.type, tensor.elements() / dtype_info(spec.type).block, index);
   std::vector<float> values(static_cast<size_t>(tensor.elements()));

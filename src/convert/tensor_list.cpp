@@ -48,8 +48,7 @@ class List {
 };
 
 void List::embeddings() {
-  const F filling = m_.tied_embeddings && f_.decoder ? F::logits : F::weights;
-  add("token_embd.weight", P::embedding, {m_.vocab_size, m_.d_model}, filling);
+  add("token_embd.weight", P::embedding, {m_.vocab_size, m_.d_model});
   if (f_.learned_positions) add("position_embd.weight", P::positions, {m_.context, m_.d_model});
   if (m_.n_token_types > 0) {
     add("token_types.weight", P::positions, {m_.n_token_types, m_.d_model});
@@ -138,7 +137,7 @@ void List::expert_layer() {
 
 void List::head() {
   if (f_.final_norm) norm("output_norm", m_.d_model);
-  if (!m_.tied_embeddings) add("output.weight", P::output, {m_.vocab_size, m_.d_model}, F::logits);
+  if (!m_.tied_embeddings) add("output.weight", P::output, {m_.vocab_size, m_.d_model});
   if (m_.pooler) linear("pooler", P::pooler, m_.d_model, m_.d_model, true);
   if (m_.rope_scaling != nullptr) add("rope_freqs.weight", P::norms, {m_.head_dim / 2}, F::divisors);
 }
@@ -146,12 +145,27 @@ void List::head() {
 }  // namespace
 
 const char* part_name(ModelPart part) {
-  static constexpr const char* kNames[] = {
-      "embedding",         "position tables", "attention q",      "attention k",
-      "attention v",       "attention qkv",   "attention q down", "attention q up",
-      "attention kv down", "attention k up",  "attention v up", "attention kv up",   "attention output",
-      "cross-attention",   "feed-forward",    "router",           "experts",
-      "shared experts",    "norms",           "pooler",           "output"};
+  static constexpr const char* kNames[] = {"embedding",
+                                           "position tables",
+                                           "attention q",
+                                           "attention k",
+                                           "attention v",
+                                           "attention qkv",
+                                           "attention q down",
+                                           "attention q up",
+                                           "attention kv down",
+                                           "attention k up",
+                                           "attention v up",
+                                           "attention kv up",
+                                           "attention output",
+                                           "cross-attention",
+                                           "feed-forward",
+                                           "router",
+                                           "experts",
+                                           "shared experts",
+                                           "norms",
+                                           "pooler",
+                                           "output"};
   return kNames[static_cast<size_t>(part)];
 }
 

@@ -19,9 +19,9 @@ enum class ModelPart : uint8_t {
   q_down,   ///< latent attention: to the queries' latent …
   q_up,     ///< … and from it to every head
   kv_down,  ///< to the latent that is cached, and the shared rotated key
-  k_up,   ///< from there to every head's key …
-  v_up,   ///< … and value
-  kv_up,  ///< both in one matrix, as older files have it
+  k_up,     ///< from there to every head's key …
+  v_up,     ///< … and value
+  kv_up,    ///< both in one matrix, as older files have it
   attn_output,
   cross_attention,
   ffn,
@@ -37,7 +37,6 @@ const char* part_name(ModelPart part);
 /// What the values of a made-up model look like.
 enum class Filling : uint8_t {
   weights,   ///< N(0, 1/d_in): a vector of RMS 1 stays one
-  logits,    ///< output matrix, or an embedding that is one: logits as spread as a trained model's
   gain,      ///< a norm's factor: near 1
   shift,     ///< biases: near 0
   divisors,  ///< of the RoPE frequencies, by formula

@@ -175,12 +175,6 @@ bool holds(MixWhen when, int64_t layer, size_t dimensions, const MixModel& m) {
   return false;
 }
 
-/// A matrix that is read for every token and decides everything: 6 bits unless the mix says otherwise.
-D default_output(D base, int64_t row) {
-  if (row % dtype_info(base).block != 0 || base == D::q8_0) return D::q8_0;
-  return D::q6_k;
-}
-
 D smaller_block(D type) {
   switch (type) {
     case D::q4_k:
@@ -227,7 +221,10 @@ DType TypeMix::type_of(std::string_view tensor, const std::vector<int64_t>& shap
   if (use == U::kept) return D::f32;
   if (plain(base)) return base;
   if (use == U::embedding && model.tied_embeddings) use = U::output;
-  DType type = use == U::output ? default_output(base, shape.back()) : base;
+  // The output matrix decides everything: 6 bits unless the mix says otherwise, 8 where the rows do not fit.
+  if (use == U::output && shape.back() % dtype_info(base).block != 0)
+    return fitting_type(D::q8_0, shape.back());
+  DType type = use == U::output && base != D::q8_0 ? D::q6_k : base;
   const int64_t layer = layer_of(tensor);
   const auto rule = std::find_if(rules.begin(), rules.end(), [&](const MixRule& r) {
     return r.use == use && holds(r.when, layer, shape.size(), model);

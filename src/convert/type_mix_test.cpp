@@ -46,6 +46,7 @@ TEST(TypeMix, RowsThatAreNoWholeBlocksFallBack) {
   EXPECT_EQ(type_in("q3_k_s", "blk.9.attn_q.weight", {896, 896}), "Q4_0");
   EXPECT_EQ(type_in("iq4_xs", "blk.9.attn_q.weight", {896, 896}), "IQ4_NL");
   EXPECT_EQ(type_in("q4_k_m", "output.weight", {151936, 896}), "Q8_0");
+  EXPECT_EQ(type_in("iq2_m", "output.weight", {151936, 896}), "Q8_0");
   EXPECT_EQ(type_in("q8_0", "blk.9.attn_q.weight", {48, 48}), "F16");
 }
 
