@@ -151,6 +151,17 @@ TEST(TokenizerFilesGolden, TheTinyModelsOwnFilesAgreeWithTheReference) {
   }
 }
 
+// The renderings themselves are tested where the templates are (chat_template_test): here, that a folder gives the
+// template they were made with.
+TEST(TokenizerFilesGolden, ChatTemplatesAreThoseOfTheGoldenRenderings) {
+  for (const auto& [folder, golden] :
+       {std::pair("tokenizer-llama3", "llama3"), std::pair("tokenizer-deepseek-v3", "deepseek_v3"),
+        std::pair("tokenizer-gemma3", "gemma3"), std::pair("tokenizer-qwen3", "qwen3")}) {
+    const std::vector<json> lines = golden_lines(std::string("chat/") + golden + ".jsonl");
+    EXPECT_EQ(read(model_folder(folder)).chat_template, lines[0]["template"].get<std::string>()) << folder;
+  }
+}
+
 // Processor time, so that a busy machine does not count.
 template <class Work>
 double seconds(Work work) {
