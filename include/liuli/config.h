@@ -60,6 +60,14 @@ struct LatentConfig {
   int64_t qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
 };
 
+/// How the rows of a text become one vector, where a file says so.
+enum class Pooling {
+  unstated,  ///< mean for models that read both ways, last for decoders
+  mean,      ///< of all rows, [CLS] and [SEP] too
+  cls,       ///< the first row
+  last,
+};
+
 /// Where one half of a block (attention or feed-forward) is normalised; `none` passes its input through.
 struct NormSlots {
   NormKind before = NormKind::none;     ///< pre-norm: Llama, Qwen, GPT-2, Gemma 3
@@ -101,6 +109,9 @@ struct ModelConfig {
   std::vector<LayerPlan> layers;          ///< of the decoder, or of an encoder that stands alone
   std::vector<LayerPlan> encoder_layers;  ///< not empty: an encoder-decoder
   bool has_output = true;                 ///< false: gives hidden states, not logits (BERT)
+  bool has_pooler = false;                ///< tanh(W x + b) of the first row is stored as well (BERT)
+  Pooling pooling = Pooling::unstated;
+  int64_t decoder_start_token = -1;  ///< where an encoder-decoder's answer begins; −1: not stated
   ExpertConfig experts;
   LatentConfig latent;
 

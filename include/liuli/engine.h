@@ -12,6 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "liuli/config.h"
+#include "liuli/embedding.h"
 #include "liuli/error.h"
 #include "liuli/generation.h"
 #include "liuli/report.h"
@@ -78,9 +79,9 @@ class Engine {
 
   // ---- numbers ----
   /// Logits of every position, in order: on_row(position, logits [vocab_size]). Errors: invalid_argument
-  /// (ids, length).
+  /// (ids, length, an encoder-decoder without a source), unsupported (a model that gives hidden states only).
   void logits(const std::vector<int>& ids, const std::function<void(int, std::span<const float>)>& on_row,
-              int chunk = 512);
+              int chunk = 512, const BesideTheTokens& beside = {});
   /// exp of the mean negative log-probability of each token after the first of each window of `context`
   /// tokens.
   PerplexityResult perplexity(const std::vector<int>& ids, int context = 512,
@@ -90,7 +91,14 @@ class Engine {
   std::vector<TracedTensor> trace(const std::vector<int>& ids, const std::vector<std::string>& points,
                                   const TraceSettings& settings = {});
   /// Bytes such a trace would hold. Errors: not_found.
-  int64_t trace_bytes(int64_t n_tokens, const std::vector<std::string>& points) const;
+  int64_t trace_bytes(int64_t n_tokens, const std::vector<std::string>& points, int64_t n_source = 0) const;
+  /// Texts as vectors, in order. Errors: unsupported (a pooling Liuli does not know, an encoder-decoder),
+  /// invalid_argument.
+  std::vector<Embedding> embed(std::span<const std::string> texts, const EmbedSettings& settings = {});
+  std::vector<Embedding> embed_ids(std::span<const std::vector<int>> texts,
+                                   const EmbedSettings& settings = {});
+  /// What `settings` come to with this model's own files. Errors: as embed().
+  EmbedPlan embed_plan(const EmbedSettings& settings = {}) const;
   /// Which kernel and layout every weight uses, and the memory a context takes.
   ModelPlan plan(int context = 0) const;
 
@@ -105,10 +113,15 @@ class Engine {
 /// One conversation: its tokens and their cache.
 class Session {
  public:
-  /// max_context 0: the model's own, cut to what memory allows on first use.
+  /// max_context 0: the model's own, cut to what memory allows on first use. Errors: invalid_argument; unsupported for a
+  /// model that gives hidden states only.
   explicit Session(Engine& engine, int max_context = 0);
   ~Session();
   Session(Session&&) noexcept;
+
+  /// Of an encoder-decoder: the text that every later token looks at. Forgets all tokens unless it is the source
+  /// already. Errors: invalid_argument.
+  void read_source(const std::vector<int>& source);
 
   /// Makes `prompt` the session's tokens (reusing the cache where its beginning agrees) and continues it.
   /// on_token sees each token as it comes; returning false stops.

@@ -15,9 +15,16 @@ struct TracedTensor {
   std::vector<float> values;
 };
 
+/// What some models read beside a text's tokens.
+struct BesideTheTokens {
+  std::vector<int> source = {};       ///< an encoder-decoder's source text
+  std::vector<int> token_types = {};  ///< BERT: the segment of each token; empty: all 0
+};
+
 struct TraceSettings {
   int chunk = 512;                       ///< tokens per pass; changes no bit
   int64_t max_bytes = int64_t{4} << 30;  ///< a larger capture is refused before it runs
+  BesideTheTokens beside = {};
   bool with_logits = true;  ///< let the run go on to the logits (needed for `logits` and ln_final)
 };
 

@@ -28,6 +28,7 @@ Engine Engine::load(const std::string& path, const LoadSettings& settings) {
   parts->path = path;
   load_text_parts(*parts, *source, settings.chat_template);
   parts->classes = run_classes(settings, *source);
+  parts->embedding = embedding_defaults(*source);
   parts->runner = std::make_unique<Runner>(settings.threads);
   const LoadOptions options{settings.exact ? WeightForm::file_rows : WeightForm::panels,
                             settings.on_progress};
@@ -102,11 +103,16 @@ ChatPrompt Engine::render_chat(const nlohmann::ordered_json& messages, const nlo
 }
 
 void Engine::logits(const std::vector<int>& ids,
-                    const std::function<void(int, std::span<const float>)>& on_row, int chunk) {
+                    const std::function<void(int, std::span<const float>)>& on_row, int chunk,
+                    const BesideTheTokens& beside) {
   parts_->check_tokens(ids, 0, config().max_seq_len);
+  parts_->require_logits("this");
+  parts_->check_beside(beside, ids.size());
   Sequence sequence(*parts_->model, parts_->classes);
+  if (!beside.source.empty()) sequence.read_source(*parts_->runner, beside.source);
   FeedOptions options;
   options.chunk = chunk;
+  options.token_types = beside.token_types;
   options.every_logit = true;
   options.on_logits = [&](int first, Rows rows) {
     for (int64_t i = 0; i < rows.n; i++)
@@ -138,6 +144,7 @@ struct NllSums {
 PerplexityResult Engine::perplexity(const std::vector<int>& ids, int context,
                                     const std::function<void(int64_t, int64_t)>& on_progress) {
   const int64_t longest = config().max_seq_len;
+  parts_->require_logits("perplexity");
   if (context < 2 || context > longest)
     throw Error(ErrorCode::invalid_argument, fmt::format("context is {}, expected 2…{}", context, longest));
   if (ids.size() < 2)
@@ -167,10 +174,14 @@ PerplexityResult Engine::perplexity(const std::vector<int>& ids, int context,
 std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::vector<std::string>& points,
                                         const TraceSettings& settings) {
   parts_->check_tokens(ids, 0, config().max_seq_len);
-  Recorder recorder(config(), select_places(config(), points), {static_cast<int64_t>(ids.size())},
-                    settings.max_bytes);
+  parts_->check_beside(settings.beside, ids.size());
+  const std::vector<int>& source = settings.beside.source;
+  const TokenCounts counts{static_cast<int64_t>(ids.size()), static_cast<int64_t>(source.size())};
+  Recorder recorder(config(), select_places(config(), points), counts, settings.max_bytes);
   Sequence sequence(*parts_->model, parts_->classes);
+  if (!source.empty()) sequence.read_source(*parts_->runner, source, &recorder);
   FeedOptions options;
+  options.token_types = settings.beside.token_types;
   options.chunk = recorder.needs_one_pass() ? static_cast<int>(ids.size()) : settings.chunk;
   options.listener = &recorder;
   options.every_logit = recorder.needs_every_logit();
@@ -178,8 +189,9 @@ std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::
   return recorder.take();
 }
 
-int64_t Engine::trace_bytes(int64_t n_tokens, const std::vector<std::string>& points) const {
-  return capture_bytes(config(), select_places(config(), points), {n_tokens});
+int64_t Engine::trace_bytes(int64_t n_tokens, const std::vector<std::string>& points,
+                            int64_t n_source) const {
+  return capture_bytes(config(), select_places(config(), points), {n_tokens, n_source});
 }
 
 ModelPlan Engine::plan(int context) const {

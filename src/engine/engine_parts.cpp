@@ -17,6 +17,35 @@ void EngineParts::check_tokens(std::span<const int> ids, int64_t already, int64_
                 fmt::format("{} tokens do not fit into the context of {}", total, context));
 }
 
+void EngineParts::require_logits(const char* work) const {
+  const ModelConfig& c = model->config;
+  if (c.has_output) return;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("{}: {} models give hidden states and predict no next token, which {} needs; see `liuli "
+                  "embed` and `liuli trace`",
+                  path, c.family, work));
+}
+
+void EngineParts::check_beside(const BesideTheTokens& beside, size_t n_tokens) const {
+  const ModelConfig& c = model->config;
+  if (c.is_encoder_decoder() && beside.source.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: a {} model needs a source text (--source or --source-ids)", path, c.family));
+  if (!c.is_encoder_decoder() && !beside.source.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: a {} model has no encoder that could read a source", path, c.family));
+  if (!beside.source.empty()) check_tokens(beside.source, 0, c.max_seq_len);
+  if (beside.token_types.empty()) return;
+  if (beside.token_types.size() != n_tokens)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} token types for {} tokens", beside.token_types.size(), n_tokens));
+  for (const int type : beside.token_types)
+    if (type < 0 || type >= c.n_token_types)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("token type {} is outside the model's {} types", type, c.n_token_types));
+}
+
 RunClasses run_classes(const LoadSettings& settings, const WeightSource& source) {
   if (settings.exact) return {ProductClass::exact, ProductClass::exact};
   const bool all_f32 = std::all_of(source.tensors().begin(), source.tensors().end(), [](const TensorInfo& t) {

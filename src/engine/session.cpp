@@ -17,6 +17,7 @@ struct Session::Impl {
 
 Session::Session(Engine& engine, int max_context) {
   const int64_t longest = engine.config().max_seq_len;
+  engine.parts().require_logits("text generation");
   if (max_context < 0 || max_context > longest)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("context is {}, expected 1…{} (0: the model's own)", max_context, longest));
@@ -25,15 +26,22 @@ Session::Session(Engine& engine, int max_context) {
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
+void Session::read_source(const std::vector<int>& source) {
+  impl_->parts.check_beside({source}, 0);
+  if (source != impl_->sequence.source()) impl_->sequence.read_source(*impl_->parts.runner, source);
+}
+
 GenerateResult Session::generate(const std::vector<int>& prompt, const GenerateSettings& settings,
                                  const std::function<bool(const GeneratedToken&)>& on_token) {
   EngineParts& parts = impl_->parts;
   parts.check_tokens(prompt, 0, impl_->max_context);
+  // A lens on the last token shows nothing where the stream is normalised after every sum.
+  const bool report = settings.first_token_report && !parts.model->config.is_encoder_decoder();
   LastTokenProbe probe;
   const GenerationContext context{*parts.runner, *parts.tokenizer, parts.end_tokens, impl_->max_context,
-                                  settings.first_token_report ? &probe : nullptr};
+                                  report ? &probe : nullptr};
   GenerateResult result = liuli::generate(context, impl_->sequence, prompt, settings, on_token);
-  if (settings.first_token_report && !result.tokens.empty())
+  if (report && !result.tokens.empty())
     result.first_token = first_token_report(*parts.model, *parts.runner, *parts.tokenizer, probe,
                                             prompt.back(), result.tokens.front().id, parts.classes.prompt);
   return result;

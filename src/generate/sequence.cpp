@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "core/check.h"
+#include "liuli/error.h"
 
 namespace liuli {
 
@@ -13,16 +16,40 @@ Sequence::Sequence(const Model& model, RunClasses classes)
   LIULI_CHECK(&attention_kernels(classes.prompt) == &attention_kernels(classes.generated));
 }
 
+SequenceInput Sequence::input(std::span<const int> tokens) {
+  const ModelConfig& c = model_->config;
+  if (c.is_encoder_decoder() && !source_)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a {} model reads a source text before its first token", c.family));
+  if (!c.causal && length() > 0)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a {} model reads both ways: {} tokens cannot be appended to {}", c.family,
+                            tokens.size(), length()));
+  return {&cache_, tokens, source_ ? &*source_ : nullptr};
+}
+
+void Sequence::read_source(Runner& runner, std::span<const int> tokens, Probe* listener) {
+  truncate(0);
+  if (!source_) source_.emplace(source_cache_shape(model_->config), cache_.kernels());
+  StepOptions options;
+  options.product_class = classes_.prompt;
+  options.listener = listener;
+  encode_source(*model_, runner, tokens, *source_, options);
+  source_tokens_.assign(tokens.begin(), tokens.end());
+}
+
 Rows Sequence::feed(Runner& runner, std::span<const int> tokens, const FeedOptions& options) {
   Rows logits;
-  const size_t chunk = static_cast<size_t>(std::max(1, options.chunk));
+  const size_t chunk =
+      model_->config.causal ? static_cast<size_t>(std::max(1, options.chunk)) : tokens.size();
   for (size_t at = 0; at < tokens.size(); at += chunk) {
     const auto part = tokens.subspan(at, std::min(chunk, tokens.size() - at));
     const bool last = at + part.size() == tokens.size();
-    const SequenceInput input{&cache_, part};
+    SequenceInput rows = input(part);
+    if (!options.token_types.empty()) rows.token_types = options.token_types.subspan(at, part.size());
     logits = transformer_forward(
-        *model_, runner, {&input, 1},
-        {classes_.prompt, options.listener, options.every_logit, !last && !options.every_logit});
+        *model_, runner, {&rows, 1},
+        {classes_.prompt, options.listener, options.every_logit, false, !last && !options.every_logit});
     const int first = length();
     tokens_.insert(tokens_.end(), part.begin(), part.end());
     if (options.every_logit && options.on_logits) options.on_logits(first, logits);
@@ -33,8 +60,8 @@ Rows Sequence::feed(Runner& runner, std::span<const int> tokens, const FeedOptio
 }
 
 Rows Sequence::feed_generated(Runner& runner, std::span<const int> tokens) {
-  const SequenceInput input{&cache_, tokens};
-  Rows logits = transformer_forward(*model_, runner, {&input, 1}, {classes_.generated});
+  const SequenceInput rows = input(tokens);
+  Rows logits = transformer_forward(*model_, runner, {&rows, 1}, {classes_.generated});
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return logits;
 }
@@ -43,8 +70,7 @@ Rows Sequence::feed_together(Runner& runner, std::span<Sequence* const> sequence
                              std::span<const int> tokens) {
   LIULI_CHECK(!sequences.empty() && sequences.size() == tokens.size());
   std::vector<SequenceInput> inputs;
-  for (size_t i = 0; i < sequences.size(); i++)
-    inputs.push_back({&sequences[i]->cache_, tokens.subspan(i, 1)});
+  for (size_t i = 0; i < sequences.size(); i++) inputs.push_back(sequences[i]->input(tokens.subspan(i, 1)));
   const Sequence& first = *sequences.front();
   Rows logits = transformer_forward(*first.model_, runner, inputs, {first.classes_.generated});
   for (size_t i = 0; i < sequences.size(); i++) sequences[i]->tokens_.push_back(tokens[i]);

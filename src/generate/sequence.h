@@ -2,6 +2,7 @@
 // positions.
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,9 +16,10 @@ struct RunClasses {
 };
 
 struct FeedOptions {
-  int chunk = 512;            ///< tokens per pass; changes no bit
+  int chunk = 512;  ///< tokens per pass; changes no bit (a model that reads both ways takes all at once)
   Probe* listener = nullptr;  ///< watches every chunk
   bool every_logit = false;
+  std::span<const int> token_types = {};  ///< the segment of each token (BERT); empty: all 0
   std::function<void(int done, int total)>
       on_chunk;  ///< after each chunk; may throw to stop (the cache stays consistent)
   std::function<void(int first, Rows logits)> on_logits;  ///< of every chunk, with every_logit
@@ -32,6 +34,10 @@ class Sequence {
   KvCache& cache() { return cache_; }
   const KvCache& cache() const { return cache_; }
 
+  /// Of an encoder-decoder: reads the source text, which every later token looks at, and forgets all tokens.
+  void read_source(Runner& runner, std::span<const int> tokens, Probe* listener = nullptr);
+  const std::vector<int>& source() const { return source_tokens_; }
+
   /// Appends prompt tokens; logits of the last one (of every one of the last chunk with every_logit).
   Rows feed(Runner& runner, std::span<const int> tokens, const FeedOptions& options = {});
   /// Appends generated tokens, one pass.
@@ -42,10 +48,14 @@ class Sequence {
   void truncate(int length);
 
  private:
+  SequenceInput input(std::span<const int> tokens);
+
   const Model* model_;
   RunClasses classes_;
   KvCache cache_;
   std::vector<int> tokens_;
+  std::optional<KvCache> source_;  ///< keys and values of the source, for every decoder layer
+  std::vector<int> source_tokens_;
 };
 
 }  // namespace liuli

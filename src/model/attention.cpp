@@ -45,23 +45,6 @@ Projections project(const Attention& a, int layer, Rows h, Step& s) {
   return p;
 }
 
-void append_to_caches(const Attention& a, int layer, const Projections& p, Step& s) {
-  if (const float* offset = rounding_offset(a, s))
-    for_each_row(s.ops, p.k.n, [&](int64_t i) {
-      for (int64_t j = 0; j < p.k.width; j++) p.k.row(i)[j] -= offset[j];
-    });
-  for (const SequenceRows& sequence : s.sequences)
-    for_each_row(
-        s.ops, sequence.n_rows * a.n_kv_heads,
-        [&](int64_t item) {
-          const int64_t head = item / sequence.n_rows, i = item % sequence.n_rows;
-          const int64_t row = sequence.first_row + i, at = head * a.head_dim;
-          sequence.cache->append(layer, head, sequence.first_position + static_cast<int>(i),
-                                 p.k.row(row) + at, p.v.row(row) + at);
-        },
-        16);
-}
-
 // A piece of attention that one thread does: some rows of one sequence, some query heads of one kv head.
 struct WorkItem {
   const SequenceRows* sequence;
@@ -112,7 +95,7 @@ kernels::AttentionArgs item_arguments(const Attention& a, int layer, const WorkI
 }
 
 // Later rows see more keys, so items are taken in turn instead of in equal shares.
-void attend(const Attention& a, int layer, Rows q, Rows z, Step& s) {
+void attend_unwatched(const Attention& a, int layer, Rows q, Rows z, Step& s) {
   const auto& kernel = s.ops.attention;
   const int64_t n = list_items(a, s, nullptr);
   auto* items = s.ops.scratch.array<WorkItem>(n);
@@ -141,7 +124,7 @@ kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const 
   args.n_rows = static_cast<int>(sequence.n_rows);
   args.group = static_cast<int>(a.n_heads / a.n_kv_heads);
   args.head_dim = args.value_dim = static_cast<int>(a.head_dim);
-  args.n_keys = sequence.first_position + static_cast<int>(sequence.n_rows);
+  args.n_keys = sequence.n_keys;
   args.causal = a.causal;
   args.window = a.sliding_window;
   args.scale = a.scale;
@@ -156,17 +139,43 @@ AttentionScratch attention_scratch(const Attention& a, const Step& s) {
   return {s.ops.scratch.array<uint8_t>(per_thread * s.ops.pool.size()), per_thread};
 }
 
+void append_to_caches(const Attention& a, int layer, Rows k, Rows v, Step& s) {
+  if (const float* offset = rounding_offset(a, s))
+    for_each_row(s.ops, k.n, [&](int64_t i) {
+      for (int64_t j = 0; j < k.width; j++) k.row(i)[j] -= offset[j];
+    });
+  for (const SequenceRows& sequence : s.sequences)
+    for_each_row(
+        s.ops, sequence.n_rows * a.n_kv_heads,
+        [&](int64_t item) {
+          const int64_t head = item / sequence.n_rows, i = item % sequence.n_rows;
+          const int64_t row = sequence.first_row + i, at = head * a.head_dim;
+          sequence.cache->append(layer, head, sequence.first_position + static_cast<int>(i), k.row(row) + at,
+                                 v.row(row) + at);
+        },
+        16);
+}
+
+void attend_rows(const Attention& a, int layer, Rows q, Rows z, Step& s) {
+  if (watches_scores(layer, s))
+    attend_and_show_scores(a, layer, q, z, s);
+  else
+    attend_unwatched(a, layer, q, z, s);
+}
+
+Rows attend(const Attention& a, int layer, Rows q, Step& s) {
+  Rows z = make_rows(s.ops.scratch, q.n, a.n_heads * a.head_dim);
+  attend_rows(a, layer, q, z, s);
+  s.probe(Point::attn_z, layer, z);
+  return z;
+}
+
 Rows attention_forward(const Attention& a, int layer, Rows h, Step& s) {
   Rows out = make_rows(s.ops.scratch, h.n, a.o.weight.d_out());
   const Arena::Scope scratch(s.ops.scratch);
   const Projections p = project(a, layer, h, s);
-  append_to_caches(a, layer, p, s);
-  Rows z = make_rows(s.ops.scratch, h.n, a.n_heads * a.head_dim);
-  if (watches_scores(layer, s))
-    attend_and_show_scores(a, layer, p.q, z, s);
-  else
-    attend(a, layer, p.q, z, s);
-  s.probe(Point::attn_z, layer, z);
+  append_to_caches(a, layer, p.k, p.v, s);
+  Rows z = attend(a, layer, p.q, s);
   linear_forward(s.ops, z, {LinearJob{&a.o.weight, a.o.bias, out}});
   return out;
 }

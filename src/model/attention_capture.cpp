@@ -144,7 +144,7 @@ void attend_and_show_scores(const Attention& a, int layer, Rows q, Rows z, Step&
   LIULI_CHECK(s.sequences.size() == 1);
   const SequenceRows& sequence = s.sequences.front();
   Arena& arena = s.ops.scratch;
-  const int64_t n_keys = sequence.first_position + sequence.n_rows, group = a.n_heads / a.n_kv_heads;
+  const int64_t n_keys = sequence.n_keys, group = a.n_heads / a.n_kv_heads;
   Scores values{sequence.n_rows, n_keys, arena.floats(a.n_heads * sequence.n_rows * n_keys),
                 arena.floats(a.n_heads * sequence.n_rows), arena.floats(a.n_heads * sequence.n_rows)};
   const AttentionScratch scratch = attention_scratch(a, s);

@@ -40,6 +40,13 @@ std::vector<uint8_t> transpose_decoded(const TensorInfo& t, int64_t first, int64
   return out;
 }
 
+// "LayerNorm.weight" as the first checkpoints, written by TensorFlow, spell it: "LayerNorm.gamma"; else "".
+std::string older_spelling(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos || !std::string_view(name).substr(0, dot).ends_with("LayerNorm")) return "";
+  return name.substr(0, dot) + (name.ends_with(".weight") ? ".gamma" : ".beta");
+}
+
 }  // namespace
 
 Binder::Binder(const WeightSource& source, const Family& family, Model& model)
@@ -63,6 +70,8 @@ const TensorInfo* Binder::look_up(const std::string& name) {
       if (tensor == nullptr && name.rfind(wrapper, 0) == 0)
         tensor = source_.find(name.substr(wrapper.size()));
   }
+  if (const std::string older = older_spelling(name); tensor == nullptr && !older.empty())
+    return look_up(older);
   if (tensor != nullptr) known_.insert(tensor->name);
   return tensor;
 }

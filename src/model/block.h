@@ -16,8 +16,19 @@ inline Rows attention_forward(const std::variant<Attention, LatentAttention>& at
   return std::visit([&](const auto& a) { return attention_forward(a, layer, h, s); }, attention);
 }
 
+/// Writes every row's keys and values [n_rows, n_kv_heads · head_dim] to its sequence's cache; takes the rounding offset
+/// off k first.
+void append_to_caches(const Attention& a, int layer, Rows k, Rows v, Step& s);
+/// z = softmax(scale · q·k) v of every row over its sequence's keys; scores and pattern go to whoever listens.
+/// Shapes: q [n_rows, n_heads · head_dim], z [n_rows, n_heads · value_dim].
+void attend_rows(const Attention& a, int layer, Rows q, Rows z, Step& s);
+/// The same as new rows, which are shown too.
+Rows attend(const Attention& a, int layer, Rows q, Step& s);
+
 /// The decoder's second attention: x += attention of x over the encoder's output, with its norms.
 void cross_attention_step(const Block& b, int layer, Rows x, Step& s);
+/// Keys and values that attention forms of the encoder's output, into the cache of the source.
+void cross_attention_source(const Attention& a, int layer, Rows encoded, Step& s);
 
 /// Where the values inside one feed-forward are shown: the block's own, one expert's (of some tokens), or the shared
 /// expert's.

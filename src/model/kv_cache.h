@@ -9,7 +9,8 @@
 
 namespace liuli {
 
-/// What one position of the cache looks like.
+/// What one position of the cache looks like. One layer is enough for a model that reads a text in one pass: each layer
+/// then writes over the one before.
 struct CacheShape {
   int64_t n_layers = 0, n_kv_heads = 0;
   int head_dim = 0, value_dim = 0;
@@ -41,7 +42,7 @@ class KvCache {
 
  private:
   size_t index(int64_t layer, int64_t kv_head) const {
-    return static_cast<size_t>(layer * shape_.n_kv_heads + kv_head);
+    return static_cast<size_t>((shape_.n_layers == 1 ? 0 : layer) * shape_.n_kv_heads + kv_head);
   }
 
   CacheShape shape_;

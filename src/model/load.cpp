@@ -127,6 +127,24 @@ BlockNorms bind_attention_norms(const Binder& binder, const NormSlots& slots, Bi
           binder.norm(slots.after_add, Role::attn_after_norm, at, Role::attn_after_norm_bias)};
 }
 
+// Queries of the decoder, keys and values of the encoder's output: no positions, nothing hidden.
+std::unique_ptr<Attention> bind_cross_attention(const Binder& binder, Model& model, const LayerPlan& plan,
+                                                Binder::Where at) {
+  const ModelConfig& c = model.config;
+  auto a = std::make_unique<Attention>();
+  a->q = binder.linear(Role::cross_q, Role::cross_q_bias, at);
+  a->k = binder.linear(Role::cross_k, Role::cross_k_bias, at);
+  a->v = binder.linear(Role::cross_v, Role::cross_v_bias, at);
+  a->o = binder.linear(Role::cross_o, Role::cross_o_bias, at);
+  a->n_heads = c.n_heads;
+  a->n_kv_heads = c.n_kv_heads;
+  a->head_dim = c.head_dim;
+  a->scale = static_cast<float>(c.attention_scale);
+  a->causal = false;
+  a->key_offset = key_offset(model, a->k.bias, plan.rope);
+  return a;
+}
+
 BlockNorms bind_ffn_norms(const Binder& binder, const NormSlots& slots, Binder::Where at) {
   return {binder.norm(slots.before, Role::ffn_norm, at, Role::ffn_norm_bias),
           binder.norm(slots.on_output, Role::ffn_output_norm, at),
@@ -137,6 +155,11 @@ Block bind_block(const Binder& binder, Model& model, const LayerPlan& plan, Bind
   Block b;
   b.attn_norm = bind_attention_norms(binder, plan.attn_norm, at);
   b.attention = bind_attention(binder, model, plan, at);
+  if (plan.cross_attention) {
+    b.cross = bind_cross_attention(binder, model, plan, at);
+    b.cross_norm.after_add =
+        binder.norm(plan.cross_norm.after_add, Role::cross_after_norm, at, Role::cross_after_norm_bias);
+  }
   b.ffn_norm = bind_ffn_norms(binder, plan.ffn_norm, at);
   if (plan.routed)
     b.ffn = bind_experts(binder, model.config, at);
@@ -181,6 +204,7 @@ Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const L
       binder.norm(model.config.embedding_norm, Role::embedding_norm, {}, Role::embedding_norm_bias);
   model.output_matrix = binder.matrix(Role::output_matrix);
   model.final_norm = binder.norm(model.config.final_norm, Role::output_norm, {}, Role::output_norm_bias);
+  model.pooler = binder.linear(Role::pooler, Role::pooler_bias, {});
   model.encoder = bind_tower(binder, model, model.config.encoder_layers, true);
   model.blocks = bind_tower(binder, model, model.config.layers, false);
   for (const RopeConfig& rope : model.config.ropes) model.rope_frequencies.push_back(rope_frequencies(rope));

@@ -25,6 +25,7 @@ constexpr Axis kExpertHidden[] = {Axis::token, Axis::expert_d_ff};
 constexpr Axis kSharedHidden[] = {Axis::token, Axis::shared_d_ff};
 constexpr Axis kScalar[] = {Axis::token, Axis::one};
 constexpr Axis kLogits[] = {Axis::token, Axis::vocab};
+constexpr Axis kFirstRow[] = {Axis::one, Axis::d_model};
 
 using Exists = bool (*)(const ModelConfig&, const LayerPlan*);
 constexpr Exists kAlways = [](const ModelConfig&, const LayerPlan*) { return true; };
@@ -114,8 +115,11 @@ class Table {
 };
 
 void add_embedding(Table& t) {
-  t.add_outside(Point::embed, "embed", kResid, "embedding_scale · W_E[token]", "hook_embed");
-  t.add_outside(Point::pos_embed, "pos_embed", kResid, "W_pos[position]", "hook_pos_embed",
+  t.add_outside(Point::embed, "embed", kResid,
+                "embedding_scale · W_E[token]; the 2017 Transformer's enc. and dec. also + pos_embed",
+                "hook_embed");
+  t.add_outside(Point::pos_embed, "pos_embed", kResid, "W_pos[position], or sin and cos of it",
+                "hook_pos_embed",
                 [](const ModelConfig& c, const LayerPlan*) { return c.positions != PositionTable::none; });
   t.add_outside(Point::type_embed, "type_embed", kResid, "W_type[segment]", "hook_token_type_embed",
                 [](const ModelConfig& c, const LayerPlan*) { return c.n_token_types > 0; });
@@ -220,6 +224,8 @@ std::vector<PointInfo> make_table() {
   t.add(Point::normalized_resid_post, "normalized_resid_post", kResid, "norm of resid_post (post-norm)",
         "hook_normalized_resid_post", post_ffn);
   t.add_norm(NormSite::ln_final);
+  t.add_outside(Point::pooler, "pooler", kFirstRow, "tanh(W_pooler · the first token's last row + b)", "",
+                [](const ModelConfig& c, const LayerPlan*) { return c.has_pooler; });
   t.add_outside(Point::logits, "logits", kLogits, "W_U · ln_final.out (then the soft cap)", "",
                 [](const ModelConfig& c, const LayerPlan*) { return c.has_output; });
   LIULI_CHECK(t.rows.size() == static_cast<size_t>(kPointCount));

@@ -68,6 +68,7 @@ enum class Point : uint8_t {
   mlp_out,
   resid_post,
   normalized_resid_post,
+  pooler,
   logits,
   norm_first,  ///< embed_ln.mean; then stage by stage, site by site
   count = norm_first + kNormSites * kNormStages,

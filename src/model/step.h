@@ -15,7 +15,7 @@ struct SequenceRows {
   int64_t first_row;
   int64_t n_rows;
   int first_position;
-  KvCache* cross = nullptr;  ///< keys and values of the encoder's output, for cross-attention
+  int n_keys;  ///< keys there are for these rows: first_position + n_rows, or the source's
 };
 
 struct Step {
@@ -25,6 +25,9 @@ struct Step {
   Probe* listener = nullptr;
   Stack stack = Stack::blocks;
   std::vector<SequenceRows> sequences;
+  /// The same rows over the keys and values of their source (`cache` and `n_keys` are the source's), for
+  /// cross-attention; empty in every other model.
+  std::vector<SequenceRows> over_source;
   std::vector<int> positions;      ///< of every row
   std::vector<RopeAngles> angles;  ///< per ModelConfig::ropes
 

@@ -19,6 +19,8 @@ enum class Role : uint8_t {
   output_norm,
   output_norm_bias,
   output_matrix,
+  pooler,
+  pooler_bias,
   rope_divisors,
   attn_norm,
   attn_norm_bias,

@@ -1,5 +1,7 @@
 #include "model/transformer.h"
 
+#include <cmath>
+
 #include "core/check.h"
 #include "model/block.h"
 #include "ops/activation.h"
@@ -20,6 +22,11 @@ const kernels::AttentionKernels& attention_kernels(ProductClass product_class) {
 }
 
 CacheShape cache_shape(const ModelConfig& config) {
+  return {config.causal ? config.n_layers : 1, config.n_kv_heads, static_cast<int>(config.head_dim),
+          static_cast<int>(config.head_dim)};
+}
+
+CacheShape source_cache_shape(const ModelConfig& config) {
   return {config.n_layers, config.n_kv_heads, static_cast<int>(config.head_dim),
           static_cast<int>(config.head_dim)};
 }
@@ -36,27 +43,85 @@ OpContext make_context(Runner& runner, ProductClass product_class) {
 
 namespace {
 
+// What the rows of a step are made of.
+struct StepTokens {
+  std::vector<int> ids, types;
+};
+
 // Lays the inputs' tokens one after another and makes room in their caches.
-std::vector<int> place_sequences(std::span<const SequenceInput> inputs, Step& s) {
-  std::vector<int> tokens;
+StepTokens place_sequences(std::span<const SequenceInput> inputs, Step& s) {
+  StepTokens tokens;
   for (const SequenceInput& input : inputs) {
     LIULI_CHECK(&input.cache->kernels() == &s.ops.attention);
     const int first = input.cache->length(), n = static_cast<int>(input.tokens.size());
-    s.sequences.push_back({input.cache, static_cast<int64_t>(tokens.size()), n, first});
+    const auto row = static_cast<int64_t>(tokens.ids.size());
+    s.sequences.push_back({input.cache, row, n, first, first + n});
+    if (input.source != nullptr)
+      s.over_source.push_back({input.source, row, n, first, input.source->length()});
     input.cache->extend(n, s.ops.product_class);
     for (int i = 0; i < n; i++) s.positions.push_back(first + i);
-    tokens.insert(tokens.end(), input.tokens.begin(), input.tokens.end());
+    tokens.ids.insert(tokens.ids.end(), input.tokens.begin(), input.tokens.end());
+    tokens.types.insert(tokens.types.end(), input.token_types.begin(), input.token_types.end());
+    tokens.types.resize(tokens.ids.size());
   }
+  LIULI_CHECK(!tokens.ids.empty() &&
+              (s.listener == nullptr || inputs.size() == 1 || s.listener->sees_batches()));
   return tokens;
 }
 
-// x += W_pos[position]
-void add_positions(const Model& model, Step& s, Rows x) {
+// x += what `fill` writes, shown by its own name.
+template <class F>
+void add_shown(Step& s, Point point, Rows x, F&& fill) {
   const Arena::Scope scratch(s.ops.scratch);
   Rows rows = make_rows(s.ops.scratch, x.n, x.width);
-  embedding_forward(s.ops, model.position_embedding, s.positions, 1.0f, rows);
-  s.probe(Point::pos_embed, -1, rows);
+  fill(rows);
+  s.probe(point, -1, rows);
   add_in_place(s.ops, x, rows, 1.0f);
+}
+
+// x = norm(scale · W_E[token] + W_pos[position] + W_type[segment]), as far as the family has these parts.
+void embed(const Model& model, const StepTokens& tokens, Step& s, Rows x) {
+  const ModelConfig& c = model.config;
+  embedding_forward(s.ops, model.token_embedding, tokens.ids, static_cast<float>(c.embedding_scale), x);
+  // The 2017 Transformer has no name for the embedding without its position.
+  if (c.positions == PositionTable::sinusoidal)
+    add_shown(s, Point::pos_embed, x, [&](Rows rows) { sinusoid_forward(s.ops, s.positions, rows); });
+  s.probe(Point::embed, -1, x);
+  if (c.positions == PositionTable::learned)
+    add_shown(s, Point::pos_embed, x, [&](Rows rows) {
+      embedding_forward(s.ops, model.position_embedding, s.positions, 1.0f, rows);
+    });
+  if (c.n_token_types > 0)
+    add_shown(s, Point::type_embed, x,
+              [&](Rows rows) { embedding_forward(s.ops, model.token_types, tokens.types, 1.0f, rows); });
+  if (c.embedding_norm == NormKind::none) return;
+  s.probe(Point::embed_sum, -1, x);
+  norm_in_place(model.embedding_norm, NormSite::embed_ln, -1, x, s);
+}
+
+// The inputs' residual stream after one tower's last block.
+Rows run_tower(const Model& model, const std::vector<Block>& blocks, std::span<const SequenceInput> inputs,
+               Step& s) {
+  const StepTokens tokens = place_sequences(inputs, s);
+  const ModelConfig& config = model.config;
+  const auto n = static_cast<int64_t>(tokens.ids.size());
+  for (size_t i = 0; i < config.ropes.size(); i++)
+    s.angles.push_back(rope_angles(s.ops, config.ropes[i], model.rope_frequencies[i], s.positions.data(), n));
+  Rows x = make_rows(s.ops.scratch, n, config.d_model);
+  embed(model, tokens, s, x);
+  for (size_t layer = 0; layer < blocks.size(); layer++)
+    block_forward(blocks[layer], static_cast<int>(layer), x, s);
+  return x;
+}
+
+// tanh(W x + b) of a text's first row: nobody needs it to go on, so it is formed for those who watch.
+void show_pooler(const Model& model, Step& s, Rows x) {
+  if (!model.config.has_pooler || !s.listening(Point::pooler, -1) || s.positions.front() != 0) return;
+  const Arena::Scope scratch(s.ops.scratch);
+  Rows pooled = make_rows(s.ops.scratch, 1, x.width);
+  linear_forward(s.ops, x.slice(0, 1), {LinearJob{&model.pooler.weight, model.pooler.bias, pooled}});
+  for (int64_t j = 0; j < x.width; j++) pooled.data[j] = std::tanh(pooled.data[j]);
+  s.probe(Point::pooler, -1, pooled);
 }
 
 Rows wanted_rows(Rows x, const StepOptions& options, const Step& s) {
@@ -90,21 +155,34 @@ Rows transformer_forward(const Model& model, Runner& runner, std::span<const Seq
   runner.scratch.release({});
   OpContext ops = make_context(runner, options.product_class);
   Step s(ops, options.listener);
-  const std::vector<int> tokens = place_sequences(inputs, s);
-  LIULI_CHECK(!tokens.empty() && (options.listener == nullptr || inputs.size() == 1));
-  const ModelConfig& config = model.config;
-  for (size_t i = 0; i < config.ropes.size(); i++)
-    s.angles.push_back(rope_angles(ops, config.ropes[i], model.rope_frequencies[i], s.positions.data(),
-                                   static_cast<int64_t>(s.positions.size())));
-
-  Rows x = make_rows(runner.scratch, static_cast<int64_t>(tokens.size()), config.d_model);
-  embedding_forward(ops, model.token_embedding, tokens, static_cast<float>(config.embedding_scale), x);
-  s.probe(Point::embed, -1, x);
-  if (config.positions == PositionTable::learned) add_positions(model, s, x);
-  for (int layer = 0; layer < config.n_layers; layer++)
-    block_forward(model.blocks[static_cast<size_t>(layer)], layer, x, s);
+  if (model.config.is_encoder_decoder()) s.stack = Stack::decoder;
+  Rows x = run_tower(model, model.blocks, inputs, s);
+  s.stack = Stack::blocks;
+  show_pooler(model, s, x);
   if (options.no_logits) return {};
-  return unembed(model, s, wanted_rows(x, options, s));
+  Rows wanted = wanted_rows(x, options, s);
+  if (options.hidden || !model.config.has_output)
+    return normalized(model.final_norm, NormSite::ln_final, -1, wanted, s);
+  return unembed(model, s, wanted);
+}
+
+void encode_source(const Model& model, Runner& runner, std::span<const int> tokens, KvCache& source,
+                   const StepOptions& options) {
+  runner.scratch.release({});
+  OpContext ops = make_context(runner, options.product_class);
+  Step s(ops, options.listener);
+  s.stack = Stack::encoder;
+  CacheShape one_layer = source_cache_shape(model.config);
+  one_layer.n_layers = 1;
+  KvCache cache(one_layer, ops.attention);
+  const SequenceInput input{&cache, tokens};
+  Rows encoded = run_tower(model, model.encoder, {&input, 1}, s);
+  source.truncate(0);
+  source.extend(static_cast<int>(tokens.size()), options.product_class);
+  s.over_source = {{&source, 0, encoded.n, 0, source.length()}};
+  for (size_t layer = 0; layer < model.blocks.size(); layer++)
+    if (model.blocks[layer].cross)
+      cross_attention_source(*model.blocks[layer].cross, static_cast<int>(layer), encoded, s);
 }
 
 }  // namespace liuli

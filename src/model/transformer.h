@@ -7,10 +7,13 @@
 
 namespace liuli {
 
-/// Some tokens of one sequence, to be appended at its cache's end.
+/// Some tokens of one sequence, to be appended at its cache's end. A model that reads both ways gets a text whole, with
+/// an empty cache.
 struct SequenceInput {
   KvCache* cache;
   std::span<const int> tokens;
+  KvCache* source = nullptr;              ///< of an encoder-decoder: what encode_source() filled
+  std::span<const int> token_types = {};  ///< the segment of each token (BERT); empty: all 0
 };
 
 /// What a step should compute beyond the caches.
@@ -18,6 +21,7 @@ struct StepOptions {
   ProductClass product_class = ProductClass::prompt;
   Probe* listener = nullptr;  ///< watches a step of one sequence
   bool every_logit = false;   ///< otherwise only each sequence's last row's
+  bool hidden = false;        ///< rows after the final norm in place of logits
   bool no_logits = false;     ///< a prompt's chunks but the last
 };
 
@@ -29,10 +33,16 @@ struct Runner {
 };
 
 /// Runs the tokens through the model, extends the caches, returns the logits: rows of [vocab_size], one per
-/// wanted row, in order; they stay valid until the runner's scratch is used again. REQUIRES: tokens within
-/// the vocabulary, positions within the context (checked by the caller).
+/// wanted row, in order; hidden rows [d_model] if asked for or if the model has no output matrix. They stay valid
+/// until the runner's scratch is used again. REQUIRES: tokens within the vocabulary, positions within the context
+/// (checked by the caller).
 Rows transformer_forward(const Model& model, Runner& runner, std::span<const SequenceInput> inputs,
                          const StepOptions& options);
+
+/// Runs a source text through the encoder and fills `source` (emptied first) with the keys and values that every decoder
+/// layer's cross-attention forms of it.
+void encode_source(const Model& model, Runner& runner, std::span<const int> tokens, KvCache& source,
+                   const StepOptions& options);
 
 /// Everything the ops need for one class of products.
 OpContext make_context(Runner& runner, ProductClass product_class);
@@ -44,5 +54,7 @@ Rows unembed(const Model& model, Step& s, Rows x);
 /// The kernels and cache form of a class: f32 and exact use f32 pages.
 const kernels::AttentionKernels& attention_kernels(ProductClass product_class);
 CacheShape cache_shape(const ModelConfig& config);
+/// The keys and values of a source, for every decoder layer.
+CacheShape source_cache_shape(const ModelConfig& config);
 
 }  // namespace liuli

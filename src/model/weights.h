@@ -88,6 +88,7 @@ struct Model {
   Norm embedding_norm;
   Matrix output_matrix;  ///< empty when tied to token_embedding
   Norm final_norm;
+  Linear pooler;  ///< empty unless the model has one
   std::vector<Block> blocks;
   std::vector<Block> encoder;                         ///< the encoder's, of an encoder-decoder
   std::vector<std::vector<double>> rope_frequencies;  ///< per ModelConfig::ropes
@@ -153,6 +154,7 @@ void visit_matrices(M& model, F&& call) {
       std::visit([&](auto& ffn) { visit(ffn, f); }, b.ffn);
     }
   f(model.output_matrix);
+  f(model.pooler.weight);
 }
 }  // namespace detail
 

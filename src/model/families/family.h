@@ -11,7 +11,7 @@
 namespace liuli {
 
 struct Family {
-  const char* name;         ///< also GGUF's general.architecture
+  const char* name;         ///< also GGUF's general.architecture; "": there is no such GGUF file
   const char* model_types;  ///< config.json's model_type, alternatives separated by '|'
   /// Reads the family's keys; what it does not read is refused afterwards.
   ModelConfig (*read_config)(ConfigReader& reader);
@@ -23,7 +23,7 @@ struct Family {
 };
 
 extern const Family kPhi3, kSmolLm3, kQwen2Moe, kQwen3Moe;
-extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2, kGpt2;
+extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2, kGpt2, kBert, kTransformer2017;
 
 /// The family of a source's general.architecture or model_type, or null.
 const Family* find_family(Naming naming, std::string_view architecture);

@@ -3,7 +3,7 @@
 namespace liuli {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlama, &kPhi3, &kSmolLm3, &kQwen2, &kQwen2Moe, &kQwen3, &kQwen3Moe, &kGemma3, &kOlmo2, &kGpt2};
+constexpr const Family* kFamilies[] = {&kLlama, &kPhi3, &kSmolLm3, &kQwen2, &kQwen2Moe, &kQwen3, &kQwen3Moe, &kGemma3, &kOlmo2, &kGpt2, &kBert, &kTransformer2017};
 
 // Whether `name` is one of the alternatives "a|b|c".
 bool is_one_of(std::string_view name, std::string_view alternatives) {
@@ -31,6 +31,7 @@ const Family* find_family(Naming naming, std::string_view architecture) {
 std::string family_names(Naming naming) {
   std::string names;
   for (const Family* family : kFamilies) {
+    if (names_of(*family, naming).empty()) continue;  // not in that kind of file
     if (!names.empty()) names += ", ";
     for (const char c : names_of(*family, naming)) names.append(c == '|' ? ", " : std::string(1, c));
   }
