@@ -52,49 +52,58 @@ std::string or_default(const std::string& stated, const char* otherwise) {
   return stated.empty() ? otherwise : stated;
 }
 
+int64_t place_of(const TokenizerFile& file, const json& token) {
+  for (const auto& [known, id] : file.vocabulary)
+    if (token == known) return id;
+  return -1;
+}
+
+// Words that stand alone and are looked up as they are.
+void add_never_split(const JsonPart& settings, const TokenizerFile& file, std::vector<AddedEntry>& added) {
+  if (!settings.has("never_split")) return;
+  for (const json& word : settings.json()["never_split"]) {
+    AddedEntry entry;
+    entry.id = place_of(file, word);
+    if (entry.id < 0) settings.unsupported(fmt::format("never_split {}, which is no token", word.dump()));
+    entry.token.text = word.get<std::string>();
+    entry.token.rule.alone = true;
+    added.push_back(std::move(entry));
+  }
+}
+
+json bert_parts(const JsonPart& settings, const SpecialNames& names, const json& cls, const json& sep) {
+  const bool lowercase = settings.flag("do_lower_case", true);
+  const json normalizer = {{"type", "BertNormalizer"},
+                           {"lowercase", lowercase},
+                           {"strip_accents", settings.flag("strip_accents", lowercase)},
+                           {"handle_chinese_chars", settings.flag("tokenize_chinese_chars", true)}};
+  return {{"model", {{"type", "WordPiece"}, {"unk_token", names.unknown}}},
+          {"normalizer", normalizer},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor", {{"type", "BertProcessing"}, {"cls", cls}, {"sep", sep}}},
+          {"decoder", {{"type", "WordPiece"}}}};
+}
+
 // vocab.txt: the token of a line has the line's number, from 0.
 std::unique_ptr<Tokenizer> from_vocab_txt(const std::string& text, TokenizerConfig& config) {
   if (!is_one_of(config.tokenizer_class, {"", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"}))
     unknown_class(config, "vocab.txt");
-  const JsonPart settings(config.json, "tokenizer_config.json");
   TokenizerFile file;
   for (std::string& line : lines_of(text))
     file.vocabulary.emplace_back(std::move(line), static_cast<int64_t>(file.vocabulary.size()));
   SpecialNames& names = config.names;
   names.unknown = or_default(names.unknown, "[UNK]");
   names.padding = or_default(names.padding, "[PAD]");
-  const std::string cls = or_default(names.others[0], "[CLS]"), sep = or_default(names.others[1], "[SEP]");
-  names.others = {cls, sep, or_default(names.others[2], "[MASK]")};
-  const auto id_of = [&](const std::string& token) {
-    for (const auto& [known, id] : file.vocabulary)
-      if (known == token) return id;
-    throw Error(ErrorCode::corrupt_file, fmt::format("vocab.txt has no \"{}\"", token));
+  names.others = {or_default(names.others[0], "[CLS]"), or_default(names.others[1], "[SEP]"),
+                  or_default(names.others[2], "[MASK]")};
+  const auto with_id = [&](const std::string& token) {
+    const int64_t id = place_of(file, token);
+    if (id < 0) throw Error(ErrorCode::corrupt_file, fmt::format("vocab.txt has no \"{}\"", token));
+    return json::array({token, id});
   };
-  const bool lowercase = settings.flag("do_lower_case", true);
-  file.rest = {{"model", {{"type", "WordPiece"}, {"unk_token", names.unknown}}},
-               {"normalizer",
-                {{"type", "BertNormalizer"},
-                 {"lowercase", lowercase},
-                 {"strip_accents", settings.flag("strip_accents", lowercase)},
-                 {"handle_chinese_chars", settings.flag("tokenize_chinese_chars", true)}}},
-               {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-               {"post_processor",
-                {{"type", "BertProcessing"}, {"cls", {cls, id_of(cls)}}, {"sep", {sep, id_of(sep)}}}},
-               {"decoder", {{"type", "WordPiece"}}}};
-  if (config.json.contains("never_split") && config.json["never_split"].is_array()) {
-    // Words that stand alone and are looked up as they are.
-    for (const json& word : config.json["never_split"]) {
-      const auto known = std::find_if(file.vocabulary.begin(), file.vocabulary.end(),
-                                      [&](const auto& entry) { return json(entry.first) == word; });
-      if (known == file.vocabulary.end())
-        settings.unsupported(fmt::format("never_split {}, which is no token", word.dump()));
-      AddedEntry entry;
-      entry.id = known->second;
-      entry.token.text = known->first;
-      entry.token.rule.alone = true;
-      config.added.push_back(entry);
-    }
-  }
+  const JsonPart settings(config.json, "tokenizer_config.json");
+  file.rest = bert_parts(settings, names, with_id(names.others[0]), with_id(names.others[1]));
+  add_never_split(settings, file, config.added);
   return build_tokenizer(std::move(file), names, config.added);
 }
 
