@@ -597,5 +597,57 @@ class RealModel(Case):
         self.assertFalse(os.path.exists(out))
 
 
+class ShapeAndSynth(unittest.TestCase):
+    """Sizes of models that are not here, and a made-up file of one that then runs."""
+
+    def test_shape_prints_published_numbers_without_a_file(self):
+        shape = json.loads(liuli("shape", "deepseek-v3", "--json").stdout)
+        self.assertEqual((shape["n_layers"], shape["parameters"], shape["active_parameters"]),
+                         (61, 671026419200, 37552297472))
+        self.assertEqual(sum(part["parameters"] for part in shape["parts"]), shape["parameters"])
+        text = liuli("shape", "llama-3-8b").stdout
+        for words in ["8,030,261,248", "131,072", "Q4_K_M", "15.01 GFLOP"]:
+            self.assertIn(words, text)
+
+    def test_shape_of_a_file_counts_its_own_tensors(self):
+        shape = json.loads(liuli("shape", TINY, "--context", "10", "--json").stdout)
+        report = json.loads(liuli("inspect", TINY, "--json").stdout)
+        self.assertEqual(shape["parameters"], report["parameters"])
+        self.assertEqual(shape["bytes"][0]["bytes"], report["tensor_bytes"])
+
+    def test_shape_names_what_it_knows(self):
+        result = liuli("shape", "llama-9")
+        self.assertEqual(result.returncode, EXIT["not_found"])
+        self.assertIn("llama-3-8b", result.stderr)
+        self.assertIn("qwen2.5-7b", liuli("shape", "--list").stdout)
+
+    def test_a_made_up_model_is_announced_as_one_and_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "gpt2.gguf")
+            written = json.loads(liuli("synth", "gpt2", "--type", "q8_0", "--layers", "1", "-o", path, "--json").stdout)
+            self.assertEqual(written["file_bytes"], os.path.getsize(path))
+            metadata = {key["name"]: key["value"]
+                        for key in json.loads(liuli("inspect", path, "--metadata", "--json").stdout)["metadata"]}
+            self.assertIn("Random weights", metadata["general.description"])
+            result = liuli("tokenize", path, "any bytes at all: \xe9\u4e2d")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            out = os.path.join(folder, "logits.safetensors")
+            self.assertEqual(liuli("logits", path, "--ids", "1,2,3", "-o", out).returncode, 0)
+            logits = read_safetensors(out)[0]["logits"]
+            self.assertEqual(logits[0], [3, 50257])
+            deviation = math.sqrt(sum(x * x for x in logits[1]) / len(logits[1]))
+            self.assertTrue(0.7 < deviation < 1.4, deviation)
+
+    def test_synth_refuses_in_one_line_and_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.gguf")
+            for arguments, code in [(("gpt2", "--layers", "13"), "usage"), (("gpt2", "--type", "q9"), "not_found"),
+                                    (("bert-base",), "unsupported")]:
+                result = liuli("synth", *arguments, "-o", path)
+                self.assertEqual(result.returncode, EXIT[code], result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1)
+            self.assertEqual(os.listdir(folder), [])
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0]] + sys.argv[2:])
