@@ -181,7 +181,7 @@ void cross_attention_backward(const Block& b, int layer, Rows dx, Backward& s) {
   const Attention& a = *b.cross;
   const Rows entry = s.at(
       b.attn_norm.after_add.kind != NormKind::none ? Point::normalized_resid_mid : Point::resid_mid, layer);
-  auto cross = [&](Point point) { return s.saved.at(point, layer, Stack::cross); };
+  auto cross = [&](Point point) { return s.saved->at(point, layer, Stack::cross); };
   norm_backward_in_place(s, b.cross_norm.after_add, s.at(Point::resid_cross, layer), dx);
   Rows d_out = make_rows(c.scratch, dx.n, dx.width);
   for_each_row(c, dx.n, [&](int64_t i) { std::copy_n(dx.row(i), dx.width, d_out.row(i)); });

@@ -22,7 +22,7 @@ struct GradientMap {
 /// One step's way back. Gradients are added to; the caller clears them.
 struct Backward {
   OpContext& ops;
-  const Saved& saved;
+  const Saved* saved;
   GradientMap gradients;
   Stack stack = Stack::blocks;
   std::vector<SequenceRows> sequences;  ///< as in the forward step; their caches are not used
@@ -34,7 +34,7 @@ struct Backward {
   /// Residual dropout: called with the gradient of what a branch added, to put the forward's mask on it. Null: none.
   std::function<void(const Place&, Rows)> mask_branch;
 
-  Rows at(Point point, int layer) const { return saved.at(point, layer, stack); }
+  Rows at(Point point, int layer) const { return saved->at(point, layer, stack); }
 };
 
 /// dx, the gradient of what leaves the block, becomes that of what entered it. The lines of block_forward upside down.

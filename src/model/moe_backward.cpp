@@ -23,10 +23,10 @@ double dot(const float* a, const float* b, int64_t n) {
 void expert_backward(const MixtureOfExperts& m, int expert, int layer, Rows h, Rows d_out, Rows d_weights,
                      Rows dh, Backward& s) {
   OpContext& c = s.ops;
-  const std::span<const int> tokens = s.saved.expert_tokens(layer, expert, s.stack);
+  const std::span<const int> tokens = s.saved->expert_tokens(layer, expert, s.stack);
   if (tokens.empty()) return;
   const Arena::Scope scratch(c.scratch);
-  auto value = [&](Point point) { return s.saved.at(point, layer, s.stack, expert); };
+  auto value = [&](Point point) { return s.saved->at(point, layer, s.stack, expert); };
   const Rows ids = s.at(Point::mlp_expert_ids, layer), weights = s.at(Point::mlp_expert_weights, layer),
              y = value(Point::mlp_expert_out);
   const auto n = static_cast<int64_t>(tokens.size());

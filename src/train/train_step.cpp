@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/check.h"
+#include "model/block.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
@@ -26,26 +27,62 @@ Rows stream_after(const std::vector<Block>& blocks, const Saved& saved, Stack st
   return saved.at(post_norm ? Point::normalized_resid_post : Point::resid_post, last, stack);
 }
 
-// Keeps only what comes out: an evaluation needs no way back.
-class LastRows final : public Probe {
- public:
-  LastRows(const std::vector<Block>& blocks, Saved& saved) : blocks_(blocks), saved_(saved) {}
-  bool wants(const Place& place) const override {
-    const bool post_norm = blocks_.back().ffn_norm.after_add.kind != NormKind::none;
-    return place.layer + 1 == static_cast<int>(blocks_.size()) && place.stack != Stack::encoder &&
-           place.point == (post_norm ? Point::normalized_resid_post : Point::resid_post);
-  }
-  void see(const ProbedValue& value) override { saved_.see(value); }
-  bool sees_batches() const override { return true; }
+Rows copy_of(OpContext& c, Rows x) {
+  Rows copy = make_rows(c.scratch, x.n, x.width);
+  for_each_row(c, x.n, [&](int64_t i) { std::copy_n(x.row(i), x.width, copy.row(i)); });
+  return copy;
+}
 
- private:
-  const std::vector<Block>& blocks_;
-  Saved& saved_;
-};
+// y = cap · tanh(z / cap): dz = dy (1 − (y / cap)²), in place.
+void soft_cap_backward(OpContext& c, Rows y, float cap, Rows dy) {
+  for_each_row(c, y.n, [&](int64_t i) {
+    for (int64_t j = 0; j < y.width; j++) {
+      const float t = y.row(i)[j] / cap;
+      dy.row(i)[j] *= 1 - t * t;
+    }
+  });
+}
 
 Stack main_stack(const ModelConfig& c) { return c.is_encoder_decoder() ? Stack::decoder : Stack::blocks; }
 
 }  // namespace
+
+// Listens to the forward pass: drops, and keeps what was asked for.
+class TrainStep::Keeper final : public Probe {
+ public:
+  Keeper(TrainStep& step, OpContext& ops, Keep keep, Saved& saved)
+      : step_(step), ops_(ops), keep_(keep), saved_(saved) {}
+
+  bool wants(const Place& place) const override { return keeps(place) || drops(place); }
+  void see(const ProbedValue& value) override {
+    if (drops(value.place)) step_.dropout_.apply(ops_, value.place, value.rows);
+    if (keeps(value.place)) saved_.see(value);
+  }
+  bool sees_batches() const override { return true; }
+
+ private:
+  // A block that is formed again begins from rows that were dropped already.
+  bool drops(const Place& place) const {
+    const bool again = &saved_ == &step_.layer_saved_ && place.point == Point::resid_pre;
+    return keep_ != Keep::nothing && !again && step_.dropout_.drops(place);
+  }
+  bool keeps(const Place& place) const {
+    if (keep_ == Keep::everything) return saved_.wants(place);
+    return leaves_tower(place) || (keep_ == Keep::block_inputs &&
+                                   (place.point == Point::resid_pre || place.point == Point::embed_sum));
+  }
+  bool leaves_tower(const Place& place) const {
+    const std::vector<Block>& blocks = step_.model_.blocks;
+    const bool post_norm = blocks.back().ffn_norm.after_add.kind != NormKind::none;
+    return place.layer + 1 == static_cast<int>(blocks.size()) && place.stack != Stack::encoder &&
+           place.point == (post_norm ? Point::normalized_resid_post : Point::resid_post);
+  }
+
+  TrainStep& step_;
+  OpContext& ops_;
+  Keep keep_;
+  Saved& saved_;
+};
 
 void TrainStep::place(const std::vector<Example>& batch) {
   batch_ = batch;
@@ -69,21 +106,14 @@ void TrainStep::place(const std::vector<Example>& batch) {
   }
 }
 
-Rows TrainStep::forward(const std::vector<Example>& batch, bool with_saved) {
-  place(batch);
-  saved_.clear();
-  scratch_.release({});
+std::vector<SequenceInput> TrainStep::make_inputs(const StepOptions& options) {
   const ModelConfig& c = model_.config;
-  LIULI_CHECK(!c.is_encoder_decoder() || batch_.size() == 1);
-  LastRows last(model_.blocks, saved_);
-  StepOptions options;
-  options.product_class = ProductClass::f32;
-  options.listener = with_saved ? static_cast<Probe*>(&saved_) : &last;
-  options.no_logits = true;
   const auto& attention = attention_kernels(ProductClass::f32);
   std::vector<SequenceInput> inputs;
-  for (const Example& e : batch_) {
+  for (size_t i = 0; i < batch_.size(); i++) {
+    const Example& e = batch_[i];
     SequenceInput input{&caches_.emplace_back(cache_shape(c), attention), e.input};
+    sequences_[i].cache = input.cache;
     input.token_types = e.types;
     if (c.is_encoder_decoder()) {
       input.source = &caches_.emplace_back(source_cache_shape(c), attention);
@@ -91,8 +121,24 @@ Rows TrainStep::forward(const std::vector<Example>& batch, bool with_saved) {
     }
     inputs.push_back(input);
   }
-  transformer_forward(model_, runner_, inputs, options);
-  caches_.clear();
+  return inputs;
+}
+
+Rows TrainStep::forward(const std::vector<Example>& batch, Keep keep) {
+  place(batch);
+  saved_.clear();
+  scratch_.release({});
+  keep_ = keep;
+  const ModelConfig& c = model_.config;
+  LIULI_CHECK(!c.is_encoder_decoder() || (batch_.size() == 1 && keep != Keep::block_inputs));
+  OpContext ops = context(runner_, scratch_);
+  Keeper keeper(*this, ops, keep, saved_);
+  StepOptions options;
+  options.product_class = ProductClass::f32;
+  options.listener = &keeper;
+  options.no_logits = true;
+  transformer_forward(model_, runner_, make_inputs(options), options);
+  if (keep != Keep::block_inputs) caches_.clear();
   return output_ = stream_after(model_.blocks, saved_, main_stack(c));
 }
 
@@ -104,52 +150,47 @@ Rows TrainStep::new_rows_like_output() {
 
 CrossEntropy TrainStep::loss(const LossSettings& settings, GradientMap* gradients, Rows* dx) {
   LIULI_CHECK(model_.config.has_output && (gradients == nullptr) == (dx == nullptr));
-  OpContext c = context(runner_, scratch_);
   if (dx != nullptr) *dx = new_rows_like_output();
   const auto counted =
       std::count_if(targets_.begin(), targets_.end(), [](int t) { return t != kIgnoredTarget; });
   const double divisor =
       settings.divisor > 0 ? settings.divisor : static_cast<double>(std::max<ptrdiff_t>(counted, 1));
+  CrossEntropy total;
+  for (int64_t at = 0; at < output_.n; at += kLogitRows)
+    loss_of_rows(at, std::min(kLogitRows, output_.n - at), settings, divisor, gradients, dx, total);
+  return total;
+}
+
+void TrainStep::loss_of_rows(int64_t first, int64_t n, const LossSettings& settings, double divisor,
+                             GradientMap* gradients, Rows* dx, CrossEntropy& total) {
+  OpContext c = context(runner_, scratch_);
+  const Arena::Scope scope(scratch_);
+  const std::span<const int> targets(targets_.data() + first, static_cast<size_t>(n));
   const auto cap = static_cast<float>(model_.config.final_soft_cap);
   const Matrix& w = model_.output();
   const Norm& norm = model_.final_norm;
-  CrossEntropy total;
-  for (int64_t at = 0; at < output_.n; at += kLogitRows) {
-    const Arena::Scope scope(scratch_);
-    const int64_t n = std::min(kLogitRows, output_.n - at);
-    const std::span<const int> targets(targets_.data() + at, static_cast<size_t>(n));
-    const Rows x = output_.slice(at, n);
-    Rows h = x, logits = make_rows(scratch_, n, model_.config.vocab_size);
-    if (norm.kind != NormKind::none) {
-      h = make_rows(scratch_, n, x.width);
-      norm_forward(c, norm, x, h);
-    }
-    linear_forward(c, h, {LinearJob{&w, nullptr, logits}});
-    if (cap > 0) for_each_row(c, n, [&](int64_t i) { c.rows.soft_cap(logits.row(i), cap, logits.width); });
-    const CrossEntropy part = cross_entropy_forward(c, logits, targets, settings.label_smoothing);
-    total.sum += part.sum;
-    total.counted += part.counted;
-    if (gradients == nullptr) continue;
-    Rows capped = logits;
-    if (cap > 0) {
-      capped = make_rows(scratch_, n, logits.width);
-      for_each_row(c, n, [&](int64_t i) { std::copy_n(logits.row(i), logits.width, capped.row(i)); });
-    }
-    cross_entropy_backward(c, logits, targets, static_cast<float>(1 / divisor), settings.label_smoothing);
-    if (cap > 0)
-      for_each_row(c, n, [&](int64_t i) {
-        for (int64_t j = 0; j < logits.width; j++) {
-          const float t = capped.row(i)[j] / cap;
-          logits.row(i)[j] *= 1 - t * t;
-        }
-      });
-    Rows dh = make_rows(scratch_, n, x.width), part_dx = dx->slice(at, n);
-    linear_backward(c, {w.f32_rows(), gradients->of(w.f32_rows()), nullptr, w.d_out(), w.d_in()}, h, logits,
-                    norm.kind == NormKind::none ? part_dx : dh);
-    if (norm.kind != NormKind::none)
-      norm_backward(c, norm, {gradients->of(norm.gamma), gradients->of(norm.beta)}, x, dh, part_dx, false);
+  const Rows x = output_.slice(first, n);
+  Rows h = x, logits = make_rows(scratch_, n, model_.config.vocab_size);
+  if (norm.kind != NormKind::none) {
+    h = make_rows(scratch_, n, x.width);
+    norm_forward(c, norm, x, h);
   }
-  return total;
+  linear_forward(c, h, {LinearJob{&w, nullptr, logits}});
+  if (cap > 0) for_each_row(c, n, [&](int64_t i) { c.rows.soft_cap(logits.row(i), cap, logits.width); });
+  const CrossEntropy part = cross_entropy_forward(c, logits, targets, settings.label_smoothing);
+  total.sum += part.sum;
+  total.counted += part.counted;
+  if (gradients == nullptr) return;
+  const Rows capped = cap > 0 ? copy_of(c, logits) : Rows{};
+  cross_entropy_backward(c, logits, targets, static_cast<float>(1 / divisor), settings.label_smoothing);
+  if (cap > 0) soft_cap_backward(c, capped, cap, logits);
+  const Rows part_dx = dx->slice(first, n);
+  const bool normed = norm.kind != NormKind::none;
+  Rows dh = normed ? make_rows(scratch_, n, x.width) : part_dx;
+  linear_backward(c, {w.f32_rows(), gradients->of(w.f32_rows()), nullptr, w.d_out(), w.d_in()}, h, logits,
+                  dh);
+  if (normed)
+    norm_backward(c, norm, {gradients->of(norm.gamma), gradients->of(norm.beta)}, x, dh, part_dx, false);
 }
 
 std::vector<RopeAngles> TrainStep::angles_of(const std::vector<int>& positions) {
@@ -161,9 +202,31 @@ std::vector<RopeAngles> TrainStep::angles_of(const std::vector<int>& positions) 
   return angles;
 }
 
+// A block's forward once more, from what entered it: the same bits, as its caches hold the same keys and values.
+void TrainStep::form_again(int layer, Backward& s) {
+  const Arena::Scope scope(scratch_);
+  layer_saved_.clear();
+  Keeper keeper(*this, s.ops, Keep::everything, layer_saved_);
+  Step step(s.ops, &keeper);
+  step.stack = s.stack;
+  step.sequences = sequences_;
+  step.positions = positions_;
+  step.angles = s.angles;
+  Rows x = copy_of(s.ops, saved_.at(Point::resid_pre, layer, s.stack));
+  block_forward(model_.blocks[static_cast<size_t>(layer)], layer, x, step);
+  s.saved = &layer_saved_;
+}
+
 Rows TrainStep::tower_backward(const std::vector<Block>& blocks, Rows dx, Backward& s) {
-  for (auto layer = static_cast<int>(blocks.size()) - 1; layer >= 0; layer--)
+  for (auto layer = static_cast<int>(blocks.size()) - 1; layer >= 0; layer--) {
+    if (on_gradient) on_gradient(layer + 1, dx);
+    if (keep_ == Keep::block_inputs) form_again(layer, s);
     block_backward(blocks[static_cast<size_t>(layer)], layer, dx, s);
+  }
+  s.saved = &saved_;
+  const Place entry{Point::resid_pre, 0, s.stack};
+  if (dropout_.drops(entry)) dropout_.apply(s.ops, entry, dx);
+  if (on_gradient) on_gradient(0, dx);
   return dx;
 }
 
@@ -171,7 +234,7 @@ void TrainStep::embedding_backward(Rows dx, const std::vector<int>& ids, const s
                                    Backward& s) {
   const ModelConfig& c = model_.config;
   if (c.embedding_norm != NormKind::none)
-    norm_backward_in_place(s, model_.embedding_norm, s.saved.at(Point::embed_sum, -1, s.stack), dx);
+    norm_backward_in_place(s, model_.embedding_norm, s.saved->at(Point::embed_sum, -1, s.stack), dx);
   auto scatter = [&](const Matrix& table, const std::vector<int>& rows, double scale, int skipped = -1) {
     liuli::embedding_backward(s.ops, s.gradients.of(table.f32_rows()), rows, static_cast<float>(scale), dx,
                               skipped);
@@ -183,8 +246,10 @@ void TrainStep::embedding_backward(Rows dx, const std::vector<int>& ids, const s
 
 void TrainStep::backward(Rows dx, GradientMap gradients) {
   OpContext ops = context(runner_, scratch_);
-  Backward s{ops, saved_, gradients, main_stack(model_.config), sequences_, angles_of(positions_), {},
-             {},  {},     {}};
+  Backward s{ops, &saved_, gradients, main_stack(model_.config), sequences_, angles_of(positions_), {},
+             {},  {},      {}};
+  LIULI_CHECK(keep_ != Keep::nothing);
+  if (dropout_.rate > 0) s.mask_branch = [&](const Place& place, Rows d) { dropout_.apply(ops, place, d); };
   const bool encodes = model_.config.is_encoder_decoder();
   if (encodes) {
     s.encoded = stream_after(model_.encoder, saved_, Stack::encoder);
@@ -204,8 +269,8 @@ void TrainStep::backward(Rows dx, GradientMap gradients) {
 }
 
 CrossEntropy TrainStep::run(const std::vector<Example>& batch, GradientMap gradients,
-                            const LossSettings& settings) {
-  forward(batch, true);
+                            const LossSettings& settings, Keep keep) {
+  forward(batch, keep);
   Rows dx;
   const CrossEntropy result = loss(settings, &gradients, &dx);
   backward(dx, gradients);

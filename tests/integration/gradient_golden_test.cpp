@@ -95,8 +95,8 @@ TEST(GradientsOfBatches, DoNotDependOnThreadsAndAddUp) {
     for (const Parameter& p : l.parameters.all())
       gradients.insert(gradients.end(), p.gradient, p.gradient + p.size);
   }
-  EXPECT_EQ(all[0], all[1]);
-  EXPECT_EQ(all[0], all[2]);
+  EXPECT_TRUE(all[0] == all[1]);
+  EXPECT_TRUE(all[0] == all[2]);
 
   Learner l("llama");  // one after the other, weighted as in the batch
   TrainStep step(l.model, l.runner);
@@ -106,6 +106,59 @@ TEST(GradientsOfBatches, DoNotDependOnThreadsAndAddUp) {
   std::vector<double> apart;
   for (const Parameter& p : l.parameters.all()) apart.insert(apart.end(), p.gradient, p.gradient + p.size);
   EXPECT_LE(largest_difference(all[0], apart), 1e-6);
+}
+
+std::vector<float> all_gradients(const Parameters& parameters) {
+  std::vector<float> all;
+  for (const Parameter& p : parameters.all()) all.insert(all.end(), p.gradient, p.gradient + p.size);
+  return all;
+}
+
+TEST(BlocksFormedAgain, GiveTheSameBitsAsBlocksKept) {
+  for (const char* family : {"llama", "gemma3", "gpt2"})
+    for (const double rate : {0.0, 0.2}) {
+      SCOPED_TRACE(family);
+      std::vector<std::vector<float>> found;
+      for (const Keep keep : {Keep::everything, Keep::block_inputs}) {
+        Learner l(family);
+        TrainStep step(l.model, l.runner);
+        step.set_dropout({rate, 7, 3});
+        step.run({next_token_example(l.ids("p0.input_ids")), next_token_example(l.ids("p1.input_ids"))},
+                 l.parameters.gradient_map(), {}, keep);
+        found.push_back(all_gradients(l.parameters));
+      }
+      EXPECT_TRUE(found[0] == found[1]) << "dropout " << rate;
+    }
+}
+
+// With its mask fixed by seed and step, a dropped-out loss is a function like any other: its gradient is its difference.
+TEST(Dropout, HasTheGradientOfItsOwnMask) {
+  Learner l("gpt2");
+  TrainStep step(l.model, l.runner);
+  step.set_dropout({0.3, 11, 2});
+  const std::vector<Example> batch = {next_token_example(l.ids("p0.input_ids"))};
+  auto loss = [&] {
+    step.forward(batch, Keep::everything);
+    return step.loss({}).sum / static_cast<double>(batch[0].input.size() - 1);
+  };
+  step.run(batch, l.parameters.gradient_map());
+  for (const char* name : {"wte.weight", "h.0.attn.c_proj.weight", "h.1.mlp.c_fc.bias", "h.0.ln_1.weight"}) {
+    Parameter& p = *l.parameters.find(name);
+    const auto largest =
+        static_cast<int64_t>(std::max_element(p.gradient, p.gradient + p.size,
+                                              [](float a, float b) { return std::fabs(a) < std::fabs(b); }) -
+                             p.gradient);
+    const float before = p.value[largest];
+    constexpr float kStep = 1e-3f;
+    p.value[largest] = before + kStep;
+    const double up = loss();
+    p.value[largest] = before - kStep;
+    const double down = loss();
+    p.value[largest] = before;
+    EXPECT_NEAR((up - down) / (2 * static_cast<double>(kStep)), p.gradient[largest],
+                2e-2 * std::fabs(p.gradient[largest]))
+        << name;
+  }
 }
 
 // Ten steps of AdamW on one text, as the reference's optimiser made them.
@@ -137,7 +190,7 @@ void expect_run(const std::string& family, const ReferenceRun& run) {
     if (run.clip > 0) clip_gradients(l.runner.pool, l.parameters, norm, run.clip);
     optimizer.step(l.runner.pool, rates[i]);
   }
-  step.forward(batch, false);
+  step.forward(batch, Keep::nothing);
   const CrossEntropy last = step.loss({});
   EXPECT_NEAR(last.sum / static_cast<double>(last.counted), losses.back(), run.tolerance);
 }
