@@ -17,6 +17,7 @@
 #include "liuli/generation.h"
 #include "liuli/report.h"
 #include "liuli/trace.h"
+#include "liuli/weights.h"
 
 namespace liuli {
 
@@ -99,6 +100,10 @@ class Engine {
                                    const EmbedSettings& settings = {});
   /// What `settings` come to with this model's own files. Errors: as embed().
   EmbedPlan embed_plan(const EmbedSettings& settings = {}) const;
+  /// Every weight of the model, in the order a token meets them.
+  std::vector<WeightInfo> weights() const;
+  /// One of them, decoded. Errors: not_found (names its neighbours).
+  WeightValues weight(const std::string& name) const;
   /// Which kernel and layout every weight uses, and the memory a context takes.
   ModelPlan plan(int context = 0) const;
 
