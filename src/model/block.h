@@ -30,12 +30,9 @@ void cross_attention_step(const Block& b, int layer, Rows x, Step& s);
 /// Keys and values that attention forms of the encoder's output, into the cache of the source.
 void cross_attention_source(const Attention& a, int layer, Rows encoded, Step& s);
 
-/// Where the values inside one feed-forward are shown: the block's own, one expert's (of some tokens), or the shared
-/// expert's.
+/// Where the values inside a feed-forward are shown: the block's own, or the shared expert's.
 struct HiddenPoints {
   Point pre = Point::mlp_pre, pre_linear = Point::mlp_pre_linear, post = Point::mlp_post;
-  int expert = -1;
-  const int* row_tokens = nullptr;  ///< see ProbedValue
 };
 
 /// W_down(act(W_gate h) ⊙ W_up h), or W_down(act(W_up h)) without a gate; Σ weight_e · expert_e(h) for a mixture.

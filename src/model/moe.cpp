@@ -35,50 +35,115 @@ void show_routing(const Routing& r, const ExpertConfig& shape, int layer, const 
   s.probe(Point::mlp_expert_weights, layer, r.expert_weights);
 }
 
-// The step's rows sorted by expert, each expert's in ascending order.
+// A token's way through one expert is an entry. Entries are sorted by expert, an expert's by token.
 struct Dispatch {
-  int* first;      ///< [n_experts + 1]: expert e has the entries [first[e], first[e + 1])
-  int* tokens;     ///< the row of each entry
-  float* weights;  ///< what the expert's output for that row is multiplied with
+  int* first;   ///< [n_experts + 1]: expert e has the entries [first[e], first[e + 1])
+  int* tokens;  ///< the step's row of each entry
+  int* entry;   ///< [n_tokens, n_experts_active]: where each choice of a token stands among the entries
 };
 
 Dispatch dispatch(const Routing& r, const ExpertConfig& shape, Arena& arena) {
   const int64_t n = r.scores.n, active = shape.n_experts_active;
-  Dispatch d{arena.array<int>(shape.n_experts + 1), arena.array<int>(n * active), arena.floats(n * active)};
+  Dispatch d{arena.array<int>(shape.n_experts + 1), arena.array<int>(n * active),
+             arena.array<int>(n * active)};
   std::fill_n(d.first, shape.n_experts + 1, 0);
   for (int64_t i = 0; i < n * active; i++) d.first[r.expert_ids[i] + 1]++;
   for (int64_t e = 0; e < shape.n_experts; e++) d.first[e + 1] += d.first[e];
   int* next = arena.array<int>(shape.n_experts);
   std::copy_n(d.first, shape.n_experts, next);
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < active; j++) {
-      const int entry = next[r.expert_ids[i * active + j]]++;
-      d.tokens[entry] = static_cast<int>(i);
-      d.weights[entry] = r.expert_weights.row(i)[j];
-    }
+  for (int64_t i = 0; i < n * active; i++) {
+    d.entry[i] = next[r.expert_ids[i]]++;
+    d.tokens[d.entry[i]] = static_cast<int>(i / active);
+  }
   return d;
 }
 
-// out[token] += weight · expert(h[token]) for the tokens of one expert. Experts come in ascending order, so a token's
-// sum has one order whatever other tokens there are.
-void add_expert(const MixtureOfExperts& m, int expert, const Dispatch& d, int layer, Rows h, Rows out,
-                Step& s) {
-  const int begin = d.first[expert], n = d.first[expert + 1] - begin;
-  if (n == 0) return;
-  const int* tokens = d.tokens + begin;
-  const Arena::Scope scratch(s.ops.scratch);
-  Rows x = make_rows(s.ops.scratch, n, h.width);
+// Consecutive experts whose products run together, so that the threads share all their panels at once: at decode all
+// experts of a token, at the prompt as many as bring about kWaveRows rows (few enough to stay in the caches).
+constexpr int kWaveRows = 512;
+struct Wave {
+  int first_expert, last_expert;  ///< the last is not part of it
+};
+
+Wave next_wave(const Dispatch& d, int first_expert, int64_t n_experts) {
+  int last = first_expert + 1;
+  while (last < n_experts && d.first[last + 1] - d.first[first_expert] <= kWaveRows) last++;
+  return {first_expert, last};
+}
+
+// One of the experts' matrices over a wave's rows.
+struct WaveProduct {
+  Linear FeedForward::*matrix;
+  Rows y;
+};
+// y = W x for every expert of a wave; at most two products, over the same x.
+void multiply_wave(const MixtureOfExperts& m, const Dispatch& d, Wave wave, Rows x,
+                   std::initializer_list<WaveProduct> which, OpContext& c) {
+  const int begin = d.first[wave.first_expert];
+  auto* calls = c.scratch.array<LinearCall>(int64_t{2} * (wave.last_expert - wave.first_expert));
+  size_t n_calls = 0;
+  for (int e = wave.first_expert; e < wave.last_expert; e++) {
+    const int at = d.first[e] - begin, n = d.first[e + 1] - d.first[e];
+    for (const WaveProduct& p : which) {
+      const Linear& linear = m.experts[static_cast<size_t>(e)].*p.matrix;
+      if (n > 0) calls[n_calls++] = {x.slice(at, n), {&linear.weight, linear.bias, p.y.slice(at, n)}};
+    }
+  }
+  linear_forward_each(c, {calls, n_calls});
+}
+
+// Shows each expert's part of a wave's rows.
+void show_wave(Point point, const Dispatch& d, Wave wave, int layer, Rows rows, const Step& s) {
+  if (s.listener == nullptr) return;
+  const int begin = d.first[wave.first_expert];
+  for (int e = wave.first_expert; e < wave.last_expert; e++)
+    if (const int n = d.first[e + 1] - d.first[e]; n > 0)
+      s.probe_expert(point, layer, e, rows.slice(d.first[e] - begin, n), d.tokens + d.first[e]);
+}
+
+// The outputs of a wave's experts, [entries, d_model].
+Rows run_wave(const MixtureOfExperts& m, const Dispatch& d, Wave wave, int layer, Rows h, Step& s) {
+  const int begin = d.first[wave.first_expert], n = d.first[wave.last_expert] - begin;
+  Arena& arena = s.ops.scratch;
+  Rows y = make_rows(arena, n, h.width);
+  const Arena::Scope scratch(arena);
+  Rows x = make_rows(arena, n, h.width), hidden = make_rows(arena, n, m.shape.d_ff),
+       up = make_rows(arena, n, m.shape.d_ff);
   for_each_row(s.ops, n, [&](int64_t i) {
-    std::memcpy(x.row(i), h.row(tokens[i]), static_cast<size_t>(h.width) * sizeof(float));
+    std::memcpy(x.row(i), h.row(d.tokens[begin + i]), static_cast<size_t>(h.width) * sizeof(float));
   });
-  const HiddenPoints points{Point::mlp_expert_pre, Point::mlp_expert_pre_linear, Point::mlp_expert_post,
-                            expert, tokens};
-  Rows y = feed_forward(m.experts[static_cast<size_t>(expert)], layer, x, s, points);
-  s.probe_expert(Point::mlp_expert_out, layer, expert, y, tokens);
-  for_each_row(s.ops, n, [&](int64_t i) {
-    s.ops.rows.scale(y.row(i), d.weights[begin + i], y.width);
-    s.ops.rows.add(out.row(tokens[i]), y.row(i), y.width);
-  });
+  multiply_wave(m, d, wave, x, {{&FeedForward::gate, hidden}, {&FeedForward::up, up}}, s.ops);
+  show_wave(Point::mlp_expert_pre, d, wave, layer, hidden, s);
+  show_wave(Point::mlp_expert_pre_linear, d, wave, layer, up, s);
+  activation_forward(s.ops, m.experts.front().activation, hidden, hidden);
+  multiply_in_place(s.ops, hidden, up);
+  show_wave(Point::mlp_expert_post, d, wave, layer, hidden, s);
+  multiply_wave(m, d, wave, hidden, {{&FeedForward::down, y}}, s.ops);
+  show_wave(Point::mlp_expert_out, d, wave, layer, y, s);
+  return y;
+}
+
+// out = Σ weight_e · expert_e(h). A token's experts are added in ascending order, whatever other tokens there are.
+void add_experts(const MixtureOfExperts& m, const Routing& routing, int layer, Rows h, Rows out, Step& s) {
+  const Dispatch d = dispatch(routing, m.shape, s.ops.scratch);
+  const int64_t active = m.shape.n_experts_active;
+  for (int64_t i = 0; i < out.n; i++)
+    std::memset(out.row(i), 0, static_cast<size_t>(out.width) * sizeof(float));
+  for (Wave wave{0, 0}; wave.last_expert < m.shape.n_experts;) {
+    wave = next_wave(d, wave.last_expert, m.shape.n_experts);
+    const int begin = d.first[wave.first_expert], end = d.first[wave.last_expert];
+    if (begin == end) continue;
+    const Arena::Scope scratch(s.ops.scratch);
+    Rows y = run_wave(m, d, wave, layer, h, s);
+    for_each_row(s.ops, out.n, [&](int64_t i) {
+      for (int64_t j = 0; j < active; j++) {
+        const int entry = d.entry[i * active + j];
+        if (entry < begin || entry >= end) continue;
+        s.ops.rows.scale(y.row(entry - begin), routing.expert_weights.row(i)[j], y.width);
+        s.ops.rows.add(out.row(i), y.row(entry - begin), y.width);
+      }
+    });
+  }
 }
 
 void add_shared(const MixtureOfExperts& m, int layer, Rows h, Rows out, Step& s) {
@@ -105,10 +170,7 @@ Rows feed_forward(const MixtureOfExperts& m, int layer, Rows h, Step& s) {
   s.probe(Point::mlp_router_logits, layer, logits);
   const Routing routing = route(s.ops, m.shape, m.choice_bias, logits);
   show_routing(routing, m.shape, layer, s);
-  const Dispatch d = dispatch(routing, m.shape, s.ops.scratch);
-  for (int64_t i = 0; i < out.n; i++)
-    std::memset(out.row(i), 0, static_cast<size_t>(out.width) * sizeof(float));
-  for (int e = 0; e < m.shape.n_experts; e++) add_expert(m, e, d, layer, h, out, s);
+  add_experts(m, routing, layer, h, out, s);
   s.probe(Point::mlp_routed_out, layer, out);
   add_shared(m, layer, h, out, s);
   return out;

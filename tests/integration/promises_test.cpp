@@ -198,6 +198,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"tiny_llama_iq2_xs", false, "tiny/llama_k256/gguf/llama_k256.IQ2_XS.gguf"},
                     Case{"tiny_qwen2", false, "tiny/qwen2_q/gguf/qwen2_q.MIX.gguf"},
                     Case{"tiny_gpt2", false, "tiny/gpt2_q/gguf/gpt2_q.Q8_0.gguf"},
+                    Case{"tiny_qwen2moe", false, "tiny/qwen2moe/gguf/qwen2moe.F16.gguf"},
+                    Case{"tiny_mixtral", false, "tiny/mixtral/gguf/mixtral.F16.gguf"},
                     Case{"tiny_gemma3", false, "tiny/gemma3/gguf/gemma3.Q8_0.gguf"},
                     Case{"smollm2", true, "smollm2"}),
     [](const auto& i) { return std::string(i.param.name); });
