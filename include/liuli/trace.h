@@ -25,6 +25,7 @@ struct TraceSettings {
   int chunk = 512;                       ///< tokens per pass; changes no bit
   int64_t max_bytes = int64_t{4} << 30;  ///< a larger capture is refused before it runs
   BesideTheTokens beside = {};
+  int stop_at_layer = -1;  ///< run the first so many blocks only; what lies behind them is not seen; −1: all
   bool with_logits = true;  ///< let the run go on to the logits (needed for `logits` and ln_final)
 };
 

@@ -171,19 +171,43 @@ PerplexityResult Engine::perplexity(const std::vector<int>& ids, int context,
   return result;
 }
 
+namespace {
+
+bool lies_behind(const Place& place, int stop_at_layer) {
+  if (place.stack == Stack::encoder) return false;
+  if (place.layer >= 0) return place.layer >= stop_at_layer;
+  return place.point == Point::logits || place.point == Point::pooler ||
+         place.point >= norm_point(NormSite::ln_final, NormStage::mean);
+}
+
+// The places of a run that may end early.
+std::vector<Place> places_before(std::vector<Place> places, int stop_at_layer) {
+  if (stop_at_layer < 0 || places.empty()) return places;
+  const std::string first = places.front().name();
+  std::erase_if(places, [&](const Place& place) { return lies_behind(place, stop_at_layer); });
+  if (places.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} lies behind the first {} blocks, where the run stops", first, stop_at_layer));
+  return places;
+}
+
+}  // namespace
+
 std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::vector<std::string>& points,
                                         const TraceSettings& settings) {
   parts_->check_tokens(ids, 0, config().max_seq_len);
   parts_->check_beside(settings.beside, ids.size());
   const std::vector<int>& source = settings.beside.source;
   const TokenCounts counts{static_cast<int64_t>(ids.size()), static_cast<int64_t>(source.size())};
-  Recorder recorder(config(), select_places(config(), points), counts, settings.max_bytes);
+  Recorder recorder(config(), places_before(select_places(config(), points), settings.stop_at_layer), counts,
+                    settings.max_bytes);
   Sequence sequence(*parts_->model, parts_->classes);
   if (!source.empty()) sequence.read_source(*parts_->runner, source, &recorder);
   FeedOptions options;
   options.token_types = settings.beside.token_types;
   options.chunk = recorder.needs_one_pass() ? static_cast<int>(ids.size()) : settings.chunk;
   options.listener = &recorder;
+  options.stop_at_layer = settings.stop_at_layer;
   options.every_logit = recorder.needs_every_logit();
   sequence.feed(*parts_->runner, ids, options);
   return recorder.take();

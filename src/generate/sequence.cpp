@@ -47,9 +47,9 @@ Rows Sequence::feed(Runner& runner, std::span<const int> tokens, const FeedOptio
     const bool last = at + part.size() == tokens.size();
     SequenceInput rows = input(part);
     if (!options.token_types.empty()) rows.token_types = options.token_types.subspan(at, part.size());
-    logits = transformer_forward(
-        *model_, runner, {&rows, 1},
-        {classes_.prompt, options.listener, options.every_logit, false, !last && !options.every_logit});
+    logits = transformer_forward(*model_, runner, {&rows, 1},
+                                 {classes_.prompt, options.listener, options.every_logit, false,
+                                  !last && !options.every_logit, options.stop_at_layer});
     const int first = length();
     tokens_.insert(tokens_.end(), part.begin(), part.end());
     if (options.every_logit && options.on_logits) options.on_logits(first, logits);

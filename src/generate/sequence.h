@@ -19,6 +19,8 @@ struct FeedOptions {
   int chunk = 512;  ///< tokens per pass; changes no bit (a model that reads both ways takes all at once)
   Probe* listener = nullptr;  ///< watches every chunk
   bool every_logit = false;
+  int stop_at_layer =
+      -1;  ///< run the first so many blocks only: no logits, and a cache to throw away; −1: all
   std::span<const int> token_types = {};  ///< the segment of each token (BERT); empty: all 0
   std::function<void(int done, int total)>
       on_chunk;  ///< after each chunk; may throw to stop (the cache stays consistent)

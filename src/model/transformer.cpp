@@ -1,5 +1,6 @@
 #include "model/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/check.h"
@@ -100,7 +101,7 @@ void embed(const Model& model, const StepTokens& tokens, Step& s, Rows x) {
 }
 
 // The inputs' residual stream after one tower's last block.
-Rows run_tower(const Model& model, const std::vector<Block>& blocks, std::span<const SequenceInput> inputs,
+Rows run_tower(const Model& model, std::span<const Block> blocks, std::span<const SequenceInput> inputs,
                Step& s) {
   const StepTokens tokens = place_sequences(inputs, s);
   const ModelConfig& config = model.config;
@@ -156,8 +157,12 @@ Rows transformer_forward(const Model& model, Runner& runner, std::span<const Seq
   OpContext ops = make_context(runner, options.product_class);
   Step s(ops, options.listener);
   if (model.config.is_encoder_decoder()) s.stack = Stack::decoder;
-  Rows x = run_tower(model, model.blocks, inputs, s);
+  std::span<const Block> blocks = model.blocks;
+  const bool stops = options.stop_at_layer >= 0;
+  if (stops) blocks = blocks.first(std::min(blocks.size(), static_cast<size_t>(options.stop_at_layer)));
+  Rows x = run_tower(model, blocks, inputs, s);
   s.stack = Stack::blocks;
+  if (stops) return {};
   show_pooler(model, s, x);
   if (options.no_logits) return {};
   Rows wanted = wanted_rows(x, options, s);

@@ -23,6 +23,7 @@ struct StepOptions {
   bool every_logit = false;   ///< otherwise only each sequence's last row's
   bool hidden = false;        ///< rows after the final norm in place of logits
   bool no_logits = false;     ///< a prompt's chunks but the last
+  int stop_at_layer = -1;     ///< run the first so many blocks only, and no logits; −1: all
 };
 
 /// Scratch memory and threads of whoever runs the model; one at a time.
