@@ -22,7 +22,7 @@ PROGRAM = sys.argv[1]
 HERE = os.path.dirname(os.path.abspath(__file__))
 TINY = os.path.join(HERE, "..", "golden", "tiny", "llama", "gguf", "llama.F32.gguf")
 COMMANDS = ["run", "chat", "explain", "inspect", "plan", "tokenize", "detokenize", "render-chat", "logits", "trace",
-            "points", "perplexity", "diff", "bench"]
+            "points", "perplexity", "diff", "quantize", "imatrix", "bench"]
 NOBODY = 65534  # the user and group without rights
 EXIT = {"usage": 2, "not_found": 3, "corrupt_file": 4, "unsupported": 5, "out_of_memory": 6, "io_error": 7,
         "cancelled": 130}
@@ -594,6 +594,48 @@ class RealModel(Case):
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
         self.assertIn(process.returncode, (EXIT["cancelled"], -signal.SIGINT))
+        self.assertFalse(os.path.exists(out))
+
+
+class Quantize(Case):
+    """Smaller files, with and without an importance matrix."""
+
+    def test_a_smaller_file_names_its_errors_and_runs(self):
+        out = self.path("small.gguf")
+        plan = json.loads(self.succeed("quantize", TINY, "--type", "q4_0", "--dry-run", "--json").stdout)
+        report = json.loads(self.succeed("quantize", TINY, "-o", out, "--type", "q4_0", "--json").stdout)
+        self.assertEqual(plan["file_bytes"], os.path.getsize(out))
+        self.assertEqual(report["file_bytes"], os.path.getsize(out))
+        errors = {tensor["name"]: tensor["error"] for tensor in report["tensors"]}
+        self.assertEqual(errors["output_norm.weight"], 0)
+        self.assertTrue(0.01 < errors["blk.0.ffn_up.weight"] < 0.1, errors)
+        self.succeed("logits", out, "--ids", "1,2,3", "-o", self.path("logits.safetensors"))
+        text = self.succeed("quantize", TINY, "-o", out, "--type", "q4_0", "--tensor", "attn_v=q8_0").stdout
+        self.assertRegex(text, r"blk\.1\.attn_v\.weight .* Q8_0 ")
+        self.assertIn("bits per weight", text)
+
+    def test_an_importance_matrix_comes_from_a_text_and_is_used(self):
+        matrix, out = self.path("im.gguf"), self.path("small.gguf")
+        text = self.write("text.txt", b"the quick brown fox jumps over the lazy dog " * 8)
+        report = json.loads(self.succeed("imatrix", TINY, "--file", text, "-o", matrix, "--context", "32",
+                                         "--json").stdout)
+        self.assertGreaterEqual(report["chunks"], 2)
+        self.assertEqual(report["missing"], [])
+        report = json.loads(self.succeed("quantize", TINY, "-o", out, "--type", "q4_0", "--imatrix", matrix,
+                                         "--json").stdout)
+        weighted = [tensor for tensor in report["tensors"] if "weighted_error" in tensor]
+        self.assertGreaterEqual(len(weighted), 14)
+        metadata = {key["name"]: key["value"]
+                    for key in json.loads(self.succeed("inspect", out, "--metadata", "--json").stdout)["metadata"]}
+        self.assertEqual(metadata["quantize.imatrix.dataset"], "text.txt")
+
+    def test_types_are_listed_and_mistakes_are_one_line(self):
+        self.assertIn("q4_k_m", self.succeed("quantize", "--list").stdout)
+        out = self.path("small.gguf")
+        for kind, arguments in [("not_found", ["--type", "q9"]), ("usage", ["--tensor", "attn_v"]),
+                                ("usage", ["--tensor", "nowhere=q8_0"]), ("not_found", ["--imatrix", "gone.gguf"])]:
+            self.fail_with(kind, "quantize", TINY, "-o", out, *arguments)
+        self.fail_with("usage", "quantize", TINY)
         self.assertFalse(os.path.exists(out))
 
 
