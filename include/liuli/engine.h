@@ -82,7 +82,7 @@ class Engine {
   /// Logits of every position, in order: on_row(position, logits [vocab_size]). Errors: invalid_argument
   /// (ids, length, an encoder-decoder without a source), unsupported (a model that gives hidden states only).
   void logits(const std::vector<int>& ids, const std::function<void(int, std::span<const float>)>& on_row,
-              int chunk = 512, const BesideTheTokens& beside = {});
+              int chunk = 512, const BesideTheTokens& beside = {}, const std::vector<Hook>& hooks = {});
   /// exp of the mean negative log-probability of each token after the first of each window of `context`
   /// tokens.
   PerplexityResult perplexity(const std::vector<int>& ids, int context = 512,

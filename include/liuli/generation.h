@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "liuli/hook.h"
 #include "liuli/report.h"
 
 namespace liuli {
@@ -42,6 +43,9 @@ struct GenerateSettings {
   bool ignore_eos = false;
   bool first_token_report =
       false;  ///< watch the prompt's last token and report how the first new one came about
+  /// Change values in every pass, of the prompt and of generated tokens. Nothing the session computed without them is
+  /// used, and nothing they changed is used later.
+  std::vector<Hook> hooks = {};
   const std::atomic<bool>* cancel =
       nullptr;  ///< set it (from a signal handler, another thread) to stop after a token
   std::function<void(int done, int total)> on_prompt_progress;

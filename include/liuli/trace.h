@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "liuli/config.h"
+#include "liuli/hook.h"
 
 namespace liuli {
 
@@ -26,8 +27,16 @@ struct TraceSettings {
   int64_t max_bytes = int64_t{4} << 30;  ///< a larger capture is refused before it runs
   BesideTheTokens beside = {};
   int stop_at_layer = -1;  ///< run the first so many blocks only; what lies behind them is not seen; −1: all
-  bool with_logits = true;  ///< let the run go on to the logits (needed for `logits` and ln_final)
+  std::vector<Hook> hooks = {};  ///< change values on the way; the capture sees what they left
+  bool with_logits = true;       ///< let the run go on to the logits (needed for `logits` and ln_final)
 };
+
+/// One value of one model: "blocks.3.attn.pattern", and TransformerLens's name of it or "".
+struct PointName {
+  std::string name, alias;
+};
+/// Every value a model has, in the order a token meets them.
+std::vector<PointName> list_point_names(const ModelConfig& config);
 
 /// One line of the table of points.
 struct PointDescription {

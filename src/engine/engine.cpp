@@ -9,6 +9,7 @@
 #include "engine/engine_parts.h"
 #include "model/load.h"
 #include "report/plan.h"
+#include "trace/hooks.h"
 #include "trace/recorder.h"
 
 namespace liuli {
@@ -104,13 +105,15 @@ ChatPrompt Engine::render_chat(const nlohmann::ordered_json& messages, const nlo
 
 void Engine::logits(const std::vector<int>& ids,
                     const std::function<void(int, std::span<const float>)>& on_row, int chunk,
-                    const BesideTheTokens& beside) {
+                    const BesideTheTokens& beside, const std::vector<Hook>& hooks) {
   parts_->check_tokens(ids, 0, config().max_seq_len);
   parts_->require_logits("this");
   parts_->check_beside(beside, ids.size());
+  HookProbe probe(config(), hooks);
   Sequence sequence(*parts_->model, parts_->classes);
-  if (!beside.source.empty()) sequence.read_source(*parts_->runner, beside.source);
   FeedOptions options;
+  if (!hooks.empty()) options.listener = &probe;
+  if (!beside.source.empty()) sequence.read_source(*parts_->runner, beside.source, options.listener);
   options.chunk = chunk;
   options.token_types = beside.token_types;
   options.every_logit = true;
@@ -119,6 +122,7 @@ void Engine::logits(const std::vector<int>& ids,
       on_row(first + static_cast<int>(i), {rows.row(i), static_cast<size_t>(rows.width)});
   };
   sequence.feed(*parts_->runner, ids, options);
+  probe.require_all_fired();
 }
 
 namespace {
@@ -201,15 +205,17 @@ std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::
   const TokenCounts counts{static_cast<int64_t>(ids.size()), static_cast<int64_t>(source.size())};
   Recorder recorder(config(), places_before(select_places(config(), points), settings.stop_at_layer), counts,
                     settings.max_bytes);
+  HookProbe listener(config(), settings.hooks, &recorder);
   Sequence sequence(*parts_->model, parts_->classes);
-  if (!source.empty()) sequence.read_source(*parts_->runner, source, &recorder);
+  if (!source.empty()) sequence.read_source(*parts_->runner, source, &listener);
   FeedOptions options;
   options.token_types = settings.beside.token_types;
   options.chunk = recorder.needs_one_pass() ? static_cast<int>(ids.size()) : settings.chunk;
-  options.listener = &recorder;
+  options.listener = &listener;
   options.stop_at_layer = settings.stop_at_layer;
   options.every_logit = recorder.needs_every_logit();
   sequence.feed(*parts_->runner, ids, options);
+  listener.require_all_fired();
   return recorder.take();
 }
 

@@ -4,6 +4,7 @@
 #include "engine/engine_parts.h"
 #include "generate/generate.h"
 #include "report/first_token.h"
+#include "trace/hooks.h"
 
 namespace liuli {
 
@@ -31,6 +32,23 @@ void Session::read_source(const std::vector<int>& source) {
   if (source != impl_->sequence.source()) impl_->sequence.read_source(*impl_->parts.runner, source);
 }
 
+namespace {
+// Keys and values that hooks changed, or that were formed without them, serve nobody else.
+class ForgetChanged {
+ public:
+  ForgetChanged(Sequence& sequence, bool changes) : sequence_(changes ? &sequence : nullptr) { forget(); }
+  ~ForgetChanged() { forget(); }
+  ForgetChanged(const ForgetChanged&) = delete;
+  ForgetChanged& operator=(const ForgetChanged&) = delete;
+
+ private:
+  void forget() const {
+    if (sequence_ != nullptr) sequence_->truncate(0);
+  }
+  Sequence* sequence_;
+};
+}  // namespace
+
 GenerateResult Session::generate(const std::vector<int>& prompt, const GenerateSettings& settings,
                                  const std::function<bool(const GeneratedToken&)>& on_token) {
   EngineParts& parts = impl_->parts;
@@ -38,9 +56,14 @@ GenerateResult Session::generate(const std::vector<int>& prompt, const GenerateS
   // A lens on the last token shows nothing where the stream is normalised after every sum.
   const bool report = settings.first_token_report && !parts.model->config.is_encoder_decoder();
   LastTokenProbe probe;
-  const GenerationContext context{*parts.runner, *parts.tokenizer, parts.end_tokens, impl_->max_context,
-                                  report ? &probe : nullptr};
+  HookProbe hooks(parts.model->config, settings.hooks, report ? &probe : nullptr);
+  const bool changes = !settings.hooks.empty();
+  Probe* watcher = changes ? static_cast<Probe*>(&hooks) : report ? &probe : nullptr;
+  const GenerationContext context{*parts.runner,      *parts.tokenizer, parts.end_tokens,
+                                  impl_->max_context, watcher,          changes ? watcher : nullptr};
+  const ForgetChanged forget(impl_->sequence, changes);
   GenerateResult result = liuli::generate(context, impl_->sequence, prompt, settings, on_token);
+  hooks.require_all_fired();
   if (report && !result.tokens.empty())
     result.first_token = first_token_report(*parts.model, *parts.runner, *parts.tokenizer, probe,
                                             prompt.back(), result.tokens.front().id, parts.classes.prompt);

@@ -80,7 +80,8 @@ class Generation {
       if (!emit(id, row)) return stop(StopReason::cancelled);
       if (matcher_.stopped()) return stop(StopReason::stop_string);
       if (sequence_.length() >= context_.max_context) return stop(StopReason::context_full);
-      if (n + 1 < settings_.max_tokens) logits = sequence_.feed_generated(context_.runner, {&id, 1});
+      if (n + 1 < settings_.max_tokens)
+        logits = sequence_.feed_generated(context_.runner, {&id, 1}, context_.token_listener);
     }
   }
 

@@ -16,6 +16,7 @@ struct GenerationContext {
   const std::vector<int>& end_tokens;
   int max_context;
   Probe* prompt_listener = nullptr;  ///< watches the prompt's passes
+  Probe* token_listener = nullptr;   ///< watches the passes of generated tokens
 };
 
 using TokenCallback = std::function<bool(const GeneratedToken&)>;

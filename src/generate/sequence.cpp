@@ -59,9 +59,9 @@ Rows Sequence::feed(Runner& runner, std::span<const int> tokens, const FeedOptio
   return logits;
 }
 
-Rows Sequence::feed_generated(Runner& runner, std::span<const int> tokens) {
+Rows Sequence::feed_generated(Runner& runner, std::span<const int> tokens, Probe* listener) {
   const SequenceInput rows = input(tokens);
-  Rows logits = transformer_forward(*model_, runner, {&rows, 1}, {classes_.generated});
+  Rows logits = transformer_forward(*model_, runner, {&rows, 1}, {classes_.generated, listener});
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return logits;
 }

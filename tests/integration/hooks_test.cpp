@@ -1,0 +1,151 @@
+// Changing values while a model runs: what hooks write takes effect, what they leave alone changes no bit.
+#include <filesystem>
+
+#include "golden_support.h"
+
+namespace liuli::golden {
+namespace {
+
+const std::vector<int> kIds = {3, 17, 44, 5, 101, 9, 250, 33, 7};
+
+std::string tiny(const std::string& name) { return golden_path("tiny/" + name); }
+
+std::vector<float> flat_logits(Engine& engine, const std::vector<Hook>& hooks = {}, int chunk = 512) {
+  std::vector<float> all;
+  engine.logits(
+      kIds, [&](int, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); }, chunk,
+      {}, hooks);
+  return all;
+}
+
+std::vector<float> traced(Engine& engine, const std::string& point, const std::vector<Hook>& hooks) {
+  TraceSettings settings;
+  settings.hooks = hooks;
+  return engine.trace(kIds, {point}, settings).at(0).values;
+}
+
+template <class F>
+void for_each_index(const std::vector<int64_t>& shape, F&& f) {
+  std::vector<int64_t> index(shape.size());
+  for (;;) {
+    f(index);
+    size_t axis = shape.size();
+    while (axis > 0 && ++index[axis - 1] == shape[axis - 1]) index[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+Hook fill(const std::string& point, float value) {
+  return {{point}, [value](const HookValue& v) {
+            for_each_index(v.shape, [&](const auto& index) { v.at(index) = value; });
+          }};
+}
+
+class NoOpHooks : public testing::TestWithParam<const char*> {};
+
+TEST_P(NoOpHooks, ChangeNoBitAtAnyPoint) {
+  for (const auto product_class :
+       {ProductClassChoice::prompt, ProductClassChoice::decode, ProductClassChoice::f32}) {
+    Engine engine = load(tiny(GetParam()), product_class);
+    const std::vector<float> expected = flat_logits(engine);
+    int calls = 0;
+    const Hook touch{{"*"}, [&](const HookValue& v) {
+                       calls++;
+                       v.at(std::vector<int64_t>(v.shape.size())) += 0.0f;
+                     }};
+    EXPECT_TRUE(flat_logits(engine, {touch}) == expected);
+    EXPECT_GT(calls, 40);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Families, NoOpHooks,
+                         testing::Values("llama", "qwen3", "gemma3", "olmo2", "gpt2", "qwen2moe", "mixtral",
+                                         "deepseek_v3"),
+                         [](const auto& family) { return std::string(family.param); });
+
+TEST(Hooks, ZeroingABranchLeavesTheStreamAsItWas) {
+  Engine engine = load(tiny("llama"), ProductClassChoice::prompt);
+  const std::vector<Hook> hooks = {fill("blocks.0.attn_out", 0)};
+  EXPECT_TRUE(traced(engine, "blocks.0.resid_mid", hooks) == traced(engine, "blocks.0.resid_pre", {}));
+  EXPECT_FALSE(flat_logits(engine, hooks) == flat_logits(engine));
+}
+
+TEST(Hooks, AFrozenSigmaDividesTheRow) {
+  for (const char* model : {"llama", "gpt2"}) {
+    Engine engine = load(tiny(model), ProductClassChoice::f32);
+    const std::vector<Hook> hooks = {fill("blocks.1.ln1.sigma", 2)};
+    const auto centered = traced(engine, "blocks.1.ln1.centered", hooks);
+    const auto normal = traced(engine, "blocks.1.ln1.normalized", hooks);
+    for (size_t i = 0; i < normal.size(); i++) EXPECT_EQ(normal[i], centered[i] / 2);
+    EXPECT_FALSE(traced(engine, "blocks.1.ln1.out", hooks) == traced(engine, "blocks.1.ln1.out", {}));
+  }
+}
+
+TEST(Hooks, OfOneTokenChangeNoOtherTokensBits) {
+  Engine engine = load(tiny("llama"), ProductClassChoice::prompt);
+  const Hook last{{"blocks.0.ln2.normalized"}, [](const HookValue& v) {
+                    if (v.first_position + v.shape[0] == static_cast<int64_t>(kIds.size()))
+                      v.at({v.shape[0] - 1, 3}) = 9;
+                  }};
+  const auto before = flat_logits(engine), after = flat_logits(engine, {last});
+  const size_t row = before.size() / kIds.size();
+  EXPECT_TRUE(std::equal(before.begin(), before.end() - static_cast<ptrdiff_t>(row), after.begin()));
+  EXPECT_FALSE(std::equal(before.end() - static_cast<ptrdiff_t>(row), before.end(),
+                          after.end() - static_cast<ptrdiff_t>(row)));
+}
+
+TEST(Hooks, GiveTheSameBitsWhateverTheChunks) {
+  Engine engine = load(tiny("gemma3"), ProductClassChoice::prompt);
+  const Hook steer{{"blocks.*.resid_mid"}, [](const HookValue& v) {
+                     for (int64_t i = 0; i < v.shape[0]; i++)
+                       if ((v.first_position + i) % 2 == 0) v.at({i, 5}) += 1.5f;
+                   }};
+  const auto whole = flat_logits(engine, {steer});
+  for (const int chunk : {1, 4}) EXPECT_TRUE(flat_logits(engine, {steer}, chunk) == whole) << chunk;
+}
+
+TEST(Hooks, RunInOrderAndTheCaptureSeesWhatTheyLeft) {
+  Engine engine = load(tiny("llama"), ProductClassChoice::f32);
+  const auto values =
+      traced(engine, "blocks.0.mlp_out", {fill("blocks.0.mlp_out", 3), fill("blocks.0.hook_mlp_out", 4)});
+  for (const float v : values) EXPECT_EQ(v, 4);
+}
+
+TEST(Hooks, ThatNeverFireAreAnError) {
+  Engine engine = load(tiny("llama"), ProductClassChoice::f32);
+  TraceSettings settings;
+  settings.stop_at_layer = 1;
+  settings.hooks = {fill("blocks.1.resid_pre", 0)};
+  try {
+    engine.trace(kIds, {"blocks.0.resid_post"}, settings);
+    FAIL() << "an edit behind the end of the run was accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::not_found);
+    EXPECT_NE(std::string(e.what()).find("blocks.1.resid_pre"), std::string::npos);
+  }
+  EXPECT_THROW(flat_logits(engine, {fill("blocks.9.resid_pre", 0)}), Error);
+}
+
+TEST(Hooks, DuringGenerationLeaveNoCacheBehind) {
+  Engine engine = load(tiny("llama"), ProductClassChoice::automatic);
+  GenerateSettings plain, changed;
+  plain.max_tokens = changed.max_tokens = 12;
+  plain.ignore_eos = changed.ignore_eos = true;
+  int passes = 0;
+  changed.hooks = {{{"blocks.0.attn_out"}, [&](const HookValue& v) {
+                      passes++;
+                      for_each_index(v.shape, [&](const auto& index) { v.at(index) += 2; });
+                    }}};
+  auto ids = [](const GenerateResult& r) {
+    std::vector<int> found;
+    for (const auto& t : r.tokens) found.push_back(t.id);
+    return found;
+  };
+  Session session(engine);
+  const auto first = ids(session.generate(kIds, plain));
+  EXPECT_NE(ids(session.generate(kIds, changed)), first);
+  EXPECT_EQ(passes, 12);  // the prompt and eleven generated tokens
+  EXPECT_EQ(ids(session.generate(kIds, plain)), first);
+}
+
+}  // namespace
+}  // namespace liuli::golden
