@@ -21,111 +21,203 @@ Visible visible_keys(const Attention& a, int position, int n_keys) {
   return {a.sliding_window > 0 ? std::max(0, position - a.sliding_window + 1) : 0, end};
 }
 
-// What one sequence's kernel calls left behind: scores [n_heads][n_rows][n_keys], maxima and sums
-// [n_heads][n_rows].
-struct Scores {
-  int64_t n_rows, n_keys;
-  float *scores, *max, *sum;
-  float* row(int64_t head, int64_t i) const { return scores + (head * n_rows + i) * n_keys; }
-};
-
-// Scores of keys that the mask hides: the kernel does not form them, "before the mask" wants them.
-void fill_hidden(const Attention& a, int layer, Rows q, const SequenceRows& sequence, const Scores& out) {
-  const int64_t group = a.n_heads / a.n_kv_heads;
-  std::vector<float> k(static_cast<size_t>(a.head_dim)), v(k.size());
-  for (int64_t kv_head = 0; kv_head < a.n_kv_heads; kv_head++)
-    for (int key = 0; key < out.n_keys; key++) {
-      const uint8_t* page = sequence.cache->pages(layer, kv_head)[key / kernels::kPagePositions];
-      sequence.cache->kernels().read(page, key % kernels::kPagePositions, k.data(), v.data(),
-                                     static_cast<int>(a.head_dim), static_cast<int>(a.head_dim));
-      for (int64_t i = 0; i < out.n_rows; i++) {
-        const Visible seen =
-            visible_keys(a, sequence.first_position + static_cast<int>(i), static_cast<int>(out.n_keys));
-        if (key >= seen.begin && key < seen.end) continue;
-        for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
-          const float* query = q.row(sequence.first_row + i) + head * a.head_dim;
-          double dot = 0;
-          for (int64_t d = 0; d < a.head_dim; d++)
-            dot += double{query[d]} * double{k[static_cast<size_t>(d)]};
-          const double scaled = dot * double{a.scale};
-          out.row(head, i)[key] = static_cast<float>(
-              a.soft_cap > 0 ? double{a.soft_cap} * std::tanh(scaled / double{a.soft_cap}) : scaled);
-        }
-      }
-    }
-}
-
-// Scores of the keys without their offset lack q·offset, which softmax does not need but a reader expects.
-void restore_offset(const Attention& a, Rows q, const SequenceRows& sequence, const float* offset,
-                    const Scores& out) {
-  const int64_t group = a.n_heads / a.n_kv_heads;
-  for (int64_t head = 0; head < a.n_heads; head++)
-    for (int64_t i = 0; i < out.n_rows; i++) {
-      const float* query = q.row(sequence.first_row + i) + head * a.head_dim;
-      double dot = 0;
-      for (int64_t d = 0; d < a.head_dim; d++)
-        dot += double{query[d]} * double{offset[head / group * a.head_dim + d]};
-      const auto missing = static_cast<float>(dot * double{a.scale});
-      for (int64_t key = 0; key < out.n_keys; key++) out.row(head, i)[key] += missing;
-    }
-}
-
-void show(Point point, const Attention& a, int layer, const SequenceRows& sequence, const Scores& values,
-          Step& s) {
-  if (!s.listening(point, layer)) return;
-  s.listener->see({s.place(point, layer), Rows{values.scores, values.n_rows, values.n_keys, values.n_keys},
-                   sequence.first_position, a.n_heads, values.n_rows * values.n_keys});
-}
-
+// Keys and values of one head as they are stored, position by position.
 template <class F>
-void each_row(const Attention& a, const Scores& values, F&& f) {
-  for (int64_t head = 0; head < a.n_heads; head++)
-    for (int64_t i = 0; i < values.n_rows; i++) f(head, i);
+void for_each_stored(const Attention& a, int layer, const SequenceRows& sequence, int64_t kv_head, F&& f) {
+  const auto& kernels = sequence.cache->kernels();
+  std::vector<float> k(static_cast<size_t>(a.head_dim)), v(static_cast<size_t>(a.value_dim));
+  for (int key = 0; key < sequence.n_keys; key++) {
+    const uint8_t* page = sequence.cache->pages(layer, kv_head)[key / kernels::kPagePositions];
+    kernels.read(page, key % kernels::kPagePositions, k.data(), v.data(), static_cast<int>(a.head_dim),
+                 static_cast<int>(a.value_dim));
+    f(key, k.data(), v.data());
+  }
 }
 
-Visible visible_keys(const Attention& a, const SequenceRows& sequence, int64_t i, const Scores& values) {
-  return visible_keys(a, sequence.first_position + static_cast<int>(i), static_cast<int>(values.n_keys));
-}
+// One sequence's attention with somebody watching: the kernel's own scores become the named stages, in order. What a
+// listener changes takes effect: from there on that row (a head's query) is formed anew by the plain formulas and its z
+// from the stored values; every other row keeps the kernel's bits.
+class WatchedAttention {
+ public:
+  WatchedAttention(const Attention& a, int layer, Rows q, Rows z, Step& s)
+      : a_(a), layer_(layer), q_(q), z_(z), s_(s), sequence_(s.sequences.front()) {
+    n_rows_ = sequence_.n_rows;
+    n_keys_ = sequence_.n_keys;
+    group_ = a.n_heads / a.n_kv_heads;
+    scores_ = new_scores();
+    max_ = s.ops.scratch.floats(a.n_heads * n_rows_);
+    sum_ = s.ops.scratch.floats(a.n_heads * n_rows_);
+    changed_ = s.ops.scratch.array<bool>(a.n_heads * n_rows_);
+    std::fill_n(changed_, a.n_heads * n_rows_, false);
+  }
 
-Scores copy_of(const Scores& values, const Attention& a, Step& s) {
-  Scores copy = values;
-  copy.scores = s.ops.scratch.floats(a.n_heads * values.n_rows * values.n_keys);
-  return copy;
-}
+  void run() {
+    run_kernel();
+    float* full = scores_;
+    if (wants(Point::attn_scores_raw) || wants(Point::attn_scores) || wants(Point::attn_attn_scores))
+      full = show_scores();
+    if (wants(Point::attn_attn_scores) || any_changed()) full = show_masked(full);
+    if (wants(Point::attn_pattern) || any_changed()) show_pattern(full);
+  }
 
-void show_pattern(const Attention& a, int layer, const SequenceRows& sequence, const Scores& values,
-                  Step& s) {
-  if (!s.listening(Point::attn_pattern, layer)) return;
-  Scores pattern = copy_of(values, a, s);
-  each_row(a, values, [&](int64_t head, int64_t i) {
-    const Visible seen = visible_keys(a, sequence, i, values);
-    const int64_t at = head * values.n_rows + i;
-    std::fill_n(pattern.row(head, i), values.n_keys, 0.0f);
-    s.ops.attention.pattern(values.row(head, i) + seen.begin, values.max[at], values.sum[at],
-                            seen.end - seen.begin, pattern.row(head, i) + seen.begin);
-  });
-  show(Point::attn_pattern, a, layer, sequence, pattern, s);
-}
+ private:
+  bool wants(Point point) const { return s_.listening(point, layer_); }
+  bool any_changed() const {
+    return std::any_of(changed_, changed_ + a_.n_heads * n_rows_, [](bool c) { return c; });
+  }
+  float* new_scores() const { return s_.ops.scratch.floats(a_.n_heads * n_rows_ * n_keys_); }
+  float* row(float* values, int64_t head, int64_t i) const { return values + (head * n_rows_ + i) * n_keys_; }
+  Visible visible(int64_t i) const {
+    return visible_keys(a_, sequence_.first_position + static_cast<int>(i), static_cast<int>(n_keys_));
+  }
+  // f(head, row) for all of them, heads in parallel.
+  template <class F>
+  void each_row(F&& f) const {
+    s_.ops.pool.parallel_for(a_.n_heads, [&](int64_t begin, int64_t end, int) {
+      for (int64_t head = begin; head < end; head++)
+        for (int64_t i = 0; i < n_rows_; i++) f(head, i);
+    });
+  }
+  float capped(float scaled) const {
+    return a_.soft_cap > 0 ? a_.soft_cap * std::tanh(scaled / a_.soft_cap) : scaled;
+  }
 
-void show_scores(const Attention& a, int layer, const SequenceRows& sequence, const Scores& values, Step& s) {
-  show(Point::attn_scores, a, layer, sequence, values, s);
-  Scores work = copy_of(values, a, s);
-  each_row(a, values, [&](int64_t head, int64_t i) {
-    for (int64_t key = 0; key < values.n_keys; key++) {
-      const float score = values.row(head, i)[key];
-      work.row(head, i)[key] =
-          (a.soft_cap > 0 ? a.soft_cap * std::atanh(score / a.soft_cap) : score) / a.scale;
+  void run_kernel() {
+    const AttentionScratch scratch = attention_scratch(a_, s_);
+    s_.ops.pool.parallel_for(a_.n_kv_heads, [&](int64_t begin, int64_t end, int thread) {
+      for (int64_t head = begin; head < end; head++) {
+        auto args = attention_arguments(a_, layer_, sequence_, head, q_, z_);
+        args.scores = row(scores_, head * group_, 0);
+        args.row_max = max_ + head * group_ * n_rows_;
+        args.row_sum = sum_ + head * group_ * n_rows_;
+        s_.ops.attention.attend(args, scratch.of(thread));
+      }
+    });
+  }
+
+  // Shows values and notes the rows that come back changed.
+  void show(Point point, float* values) {
+    if (!wants(point)) return;
+    const Arena::Scope scratch(s_.ops.scratch);
+    float* before = new_scores();
+    const int64_t size = a_.n_heads * n_rows_ * n_keys_;
+    std::copy_n(values, size, before);
+    s_.listener->see({s_.place(point, layer_), Rows{values, n_rows_, n_keys_, n_keys_},
+                      sequence_.first_position, a_.n_heads, n_rows_ * n_keys_});
+    for (int64_t at = 0; at < a_.n_heads * n_rows_; at++)
+      changed_[at] |= std::memcmp(before + at * n_keys_, values + at * n_keys_,
+                                  static_cast<size_t>(n_keys_) * sizeof(float)) != 0;
+  }
+
+  // Raw and scaled scores of every key, also of those the mask hides.
+  float* show_scores() {
+    float* full = new_scores();
+    std::copy_n(scores_, a_.n_heads * n_rows_ * n_keys_, full);
+    if (wants(Point::attn_scores_raw) || wants(Point::attn_scores)) fill_hidden(full);
+    if (const float* offset = rounding_offset(a_, s_)) restore_offset(offset, full);
+    if (wants(Point::attn_scores_raw)) {
+      float* raw = new_scores();
+      each_row([&](int64_t head, int64_t i) {
+        for (int64_t key = 0; key < n_keys_; key++) {
+          const float score = row(full, head, i)[key];
+          row(raw, head, i)[key] =
+              (a_.soft_cap > 0 ? a_.soft_cap * std::atanh(score / a_.soft_cap) : score) / a_.scale;
+        }
+      });
+      show(Point::attn_scores_raw, raw);
+      each_row([&](int64_t head, int64_t i) {
+        for (int64_t key = 0; changed_[head * n_rows_ + i] && key < n_keys_; key++)
+          row(full, head, i)[key] = capped(row(raw, head, i)[key] * a_.scale);
+      });
     }
-  });
-  show(Point::attn_scores_raw, a, layer, sequence, work, s);
-  each_row(a, values, [&](int64_t head, int64_t i) {
-    const Visible seen = visible_keys(a, sequence, i, values);
-    std::fill_n(work.row(head, i), values.n_keys, -std::numeric_limits<float>::infinity());
-    std::copy(values.row(head, i) + seen.begin, values.row(head, i) + seen.end,
-              work.row(head, i) + seen.begin);
-  });
-  show(Point::attn_attn_scores, a, layer, sequence, work, s);
-}
+    show(Point::attn_scores, full);
+    return full;
+  }
+
+  // The kernel does not form scores of hidden keys; "before the mask" wants them.
+  void fill_hidden(float* full) const {
+    s_.ops.pool.parallel_for(a_.n_kv_heads, [&](int64_t begin, int64_t end, int) {
+      for (int64_t kv_head = begin; kv_head < end; kv_head++)
+        for_each_stored(a_, layer_, sequence_, kv_head, [&](int key, const float* k, const float*) {
+          for (int64_t i = 0; i < n_rows_; i++) {
+            const Visible seen = visible(i);
+            if (key >= seen.begin && key < seen.end) continue;
+            for (int64_t head = kv_head * group_; head < (kv_head + 1) * group_; head++)
+              row(full, head, i)[key] = capped(static_cast<float>(query_dot(head, i, k) * double{a_.scale}));
+          }
+        });
+    });
+  }
+
+  double query_dot(int64_t head, int64_t i, const float* k) const {
+    const float* query = q_.row(sequence_.first_row + i) + head * a_.head_dim;
+    double dot = 0;
+    for (int64_t d = 0; d < a_.head_dim; d++) dot += double{query[d]} * double{k[d]};
+    return dot;
+  }
+
+  // Scores of the keys without their offset lack q·offset, which softmax does not need but a reader expects.
+  void restore_offset(const float* offset, float* full) const {
+    each_row([&](int64_t head, int64_t i) {
+      const auto missing =
+          static_cast<float>(query_dot(head, i, offset + head / group_ * a_.head_dim) * double{a_.scale});
+      for (int64_t key = 0; key < n_keys_; key++) row(full, head, i)[key] += missing;
+    });
+  }
+
+  float* show_masked(const float* full) {
+    float* masked = new_scores();
+    std::copy_n(full, a_.n_heads * n_rows_ * n_keys_, masked);
+    each_row([&](int64_t head, int64_t i) {
+      const Visible seen = visible(i);
+      constexpr float kHidden = -std::numeric_limits<float>::infinity();
+      std::fill(row(masked, head, i), row(masked, head, i) + seen.begin, kHidden);
+      std::fill(row(masked, head, i) + seen.end, row(masked, head, i) + n_keys_, kHidden);
+    });
+    show(Point::attn_attn_scores, masked);
+    return masked;
+  }
+
+  void show_pattern(float* masked) {
+    float* pattern = new_scores();
+    each_row([&](int64_t head, int64_t i) {
+      const int64_t at = head * n_rows_ + i;
+      if (changed_[at]) return s_.ops.rows.softmax(row(masked, head, i), n_keys_, row(pattern, head, i));
+      const Visible seen = visible(i);
+      std::fill_n(row(pattern, head, i), n_keys_, 0.0f);
+      s_.ops.attention.pattern(row(scores_, head, i) + seen.begin, max_[at], sum_[at], seen.end - seen.begin,
+                               row(pattern, head, i) + seen.begin);
+    });
+    show(Point::attn_pattern, pattern);
+    if (any_changed()) form_z(pattern);
+  }
+
+  // z = Σ pattern · v for the changed rows, keys ascending.
+  void form_z(float* pattern) {
+    s_.ops.pool.parallel_for(a_.n_kv_heads, [&](int64_t begin, int64_t end, int) {
+      for (int64_t kv_head = begin; kv_head < end; kv_head++)
+        for_each_stored(a_, layer_, sequence_, kv_head, [&](int key, const float*, const float* v) {
+          for (int64_t head = kv_head * group_; head < (kv_head + 1) * group_; head++)
+            for (int64_t i = 0; i < n_rows_; i++) {
+              if (!changed_[head * n_rows_ + i]) continue;
+              float* z = z_.row(sequence_.first_row + i) + head * a_.value_dim;
+              if (key == 0) std::fill_n(z, a_.value_dim, 0.0f);
+              const float p = row(pattern, head, i)[key];
+              for (int64_t d = 0; d < a_.value_dim; d++) z[d] += p * v[d];
+            }
+        });
+    });
+  }
+
+  const Attention& a_;
+  int layer_;
+  Rows q_, z_;
+  Step& s_;
+  const SequenceRows& sequence_;
+  int64_t n_rows_ = 0, n_keys_ = 0, group_ = 1;
+  float *scores_, *max_, *sum_;  ///< what the kernel left: scores [n_heads][n_rows][n_keys], maxima and sums
+  bool* changed_;                ///< [n_heads][n_rows]
+};
 
 }  // namespace
 
@@ -142,25 +234,7 @@ bool watches_scores(int layer, const Step& s) {
 
 void attend_and_show_scores(const Attention& a, int layer, Rows q, Rows z, Step& s) {
   LIULI_CHECK(s.sequences.size() == 1);
-  const SequenceRows& sequence = s.sequences.front();
-  Arena& arena = s.ops.scratch;
-  const int64_t n_keys = sequence.n_keys, group = a.n_heads / a.n_kv_heads;
-  Scores values{sequence.n_rows, n_keys, arena.floats(a.n_heads * sequence.n_rows * n_keys),
-                arena.floats(a.n_heads * sequence.n_rows), arena.floats(a.n_heads * sequence.n_rows)};
-  const AttentionScratch scratch = attention_scratch(a, s);
-  s.ops.pool.parallel_for(a.n_kv_heads, [&](int64_t begin, int64_t end, int thread) {
-    for (int64_t head = begin; head < end; head++) {
-      auto args = attention_arguments(a, layer, sequence, head, q, z);
-      args.scores = values.row(head * group, 0);
-      args.row_max = values.max + head * group * sequence.n_rows;
-      args.row_sum = values.sum + head * group * sequence.n_rows;
-      s.ops.attention.attend(args, scratch.of(thread));
-    }
-  });
-  show_pattern(a, layer, sequence, values, s);
-  fill_hidden(a, layer, q, sequence, values);
-  if (const float* offset = rounding_offset(a, s)) restore_offset(a, q, sequence, offset, values);
-  show_scores(a, layer, sequence, values, s);
+  WatchedAttention(a, layer, q, z, s).run();
 }
 
 }  // namespace liuli

@@ -26,7 +26,8 @@ const float* rounding_offset(const Attention& a, const Step& s);
 bool watches_scores(int layer, const Step& s);
 
 /// Attention of the step's one watched sequence, then scores_raw, scores, attn_scores and pattern to the
-/// listener. The pattern is exp(s − m) / l from the kernel's own scores; z keeps its bits.
+/// listener. The pattern is exp(s − m) / l from the kernel's own scores; z keeps its bits, but for rows that the listener
+/// changed.
 void attend_and_show_scores(const Attention& a, int layer, Rows q, Rows z, Step& s);
 
 }  // namespace liuli

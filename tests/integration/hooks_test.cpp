@@ -1,5 +1,6 @@
 // Changing values while a model runs: what hooks write takes effect, what they leave alone changes no bit.
-#include <filesystem>
+#include <cmath>
+#include <limits>
 
 #include "golden_support.h"
 
@@ -77,6 +78,55 @@ TEST(Hooks, AFrozenSigmaDividesTheRow) {
     const auto normal = traced(engine, "blocks.1.ln1.normalized", hooks);
     for (size_t i = 0; i < normal.size(); i++) EXPECT_EQ(normal[i], centered[i] / 2);
     EXPECT_FALSE(traced(engine, "blocks.1.ln1.out", hooks) == traced(engine, "blocks.1.ln1.out", {}));
+  }
+}
+
+// A pattern set by hand: head 1 of token 5 looks at token 2 only.
+Hook look_at(const std::string& point, int64_t head, int64_t token, int64_t key, float elsewhere,
+             float there) {
+  return {{point}, [=](const HookValue& v) {
+            for (int64_t k = 0; k < v.shape[2]; k++)
+              v.at({head, token - v.first_position, k}) = k == key ? there : elsewhere;
+          }};
+}
+
+TEST(Hooks, APatternSetByHandMixesTheValuesByHand) {
+  for (const auto product_class : {ProductClassChoice::f32, ProductClassChoice::prompt}) {
+    Engine engine = load(tiny("llama"), product_class);
+    const ModelConfig& c = engine.config();
+    const std::vector<Hook> hooks = {look_at("blocks.1.attn.pattern", 1, 5, 2, 0, 1)};
+    const auto z = traced(engine, "blocks.1.attn.z", hooks), z_before = traced(engine, "blocks.1.attn.z", {});
+    const auto v = traced(engine, "blocks.1.attn.v", hooks);
+    const auto width = static_cast<size_t>(c.head_dim), heads = static_cast<size_t>(c.n_heads);
+    const size_t kv_head = 1 / static_cast<size_t>(c.n_heads / c.n_kv_heads);
+    for (size_t token = 0; token < kIds.size(); token++)
+      for (size_t head = 0; head < heads; head++)
+        for (size_t d = 0; d < width; d++) {
+          const size_t at = (token * heads + head) * width + d;
+          if (token == 5 && head == 1)
+            EXPECT_NEAR(z[at], v[(2 * static_cast<size_t>(c.n_kv_heads) + kv_head) * width + d],
+                        4e-3f * std::fabs(z[at]));
+          else
+            EXPECT_EQ(z[at], z_before[at]);
+        }
+  }
+}
+
+TEST(Hooks, AKnockedOutEdgeHasNoWeightAndTheOthersShareIt) {
+  for (const char* point :
+       {"blocks.0.attn.scores_raw", "blocks.0.attn.scores", "blocks.0.attn.attn_scores"}) {
+    Engine engine = load(tiny("gemma3"), ProductClassChoice::f32);
+    const Hook cut{{point}, [](const HookValue& v) {
+                     v.at({2, 6, 3}) = -std::numeric_limits<float>::infinity();
+                   }};
+    const auto before = traced(engine, "blocks.0.attn.pattern", {}),
+               after = traced(engine, "blocks.0.attn.pattern", {cut});
+    const size_t n = kIds.size(), row = (2 * n + 6) * n;
+    const float left = 1 - before[row + 3];
+    for (size_t key = 0; key < n; key++)
+      EXPECT_NEAR(after[row + key], key == 3 ? 0 : before[row + key] / left, 1e-5f)
+          << point << " key " << key;
+    EXPECT_FALSE(traced(engine, "blocks.0.attn.z", {cut}) == traced(engine, "blocks.0.attn.z", {}));
   }
 }
 
