@@ -112,18 +112,20 @@ void attend_unwatched(const Attention& a, int layer, Rows q, Rows z, Step& s) {
 
 kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const SequenceRows& sequence,
                                            int64_t kv_head, Rows q, Rows z) {
-  const int64_t at = kv_head * (a.n_heads / a.n_kv_heads) * a.head_dim;
+  const int64_t head = kv_head * (a.n_heads / a.n_kv_heads);
   kernels::AttentionArgs args{};
-  args.q = q.row(sequence.first_row) + at;
-  args.z = z.row(sequence.first_row) + at;
+  args.q = q.row(sequence.first_row) + head * a.head_dim;
+  args.z = z.row(sequence.first_row) + head * a.value_dim;
   args.q_row = q.stride;
   args.z_row = z.stride;
-  args.q_head = args.z_head = a.head_dim;
+  args.q_head = a.head_dim;
+  args.z_head = a.value_dim;
   args.pages = sequence.cache->pages(layer, kv_head);
   args.first_position = sequence.first_position;
   args.n_rows = static_cast<int>(sequence.n_rows);
   args.group = static_cast<int>(a.n_heads / a.n_kv_heads);
-  args.head_dim = args.value_dim = static_cast<int>(a.head_dim);
+  args.head_dim = static_cast<int>(a.head_dim);
+  args.value_dim = static_cast<int>(a.value_dim);
   args.n_keys = sequence.n_keys;
   args.causal = a.causal;
   args.window = a.sliding_window;
@@ -133,8 +135,9 @@ kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const 
 }
 
 AttentionScratch attention_scratch(const Attention& a, const Step& s) {
-  const int head_dim = static_cast<int>(a.head_dim), group = static_cast<int>(a.n_heads / a.n_kv_heads);
-  const auto bytes = static_cast<int64_t>(s.ops.attention.scratch_bytes(head_dim, head_dim, group));
+  const int group = static_cast<int>(a.n_heads / a.n_kv_heads);
+  const auto bytes = static_cast<int64_t>(s.ops.attention.scratch_bytes(
+      static_cast<int>(a.head_dim), static_cast<int>(a.value_dim), group));
   const int64_t per_thread = round_up(bytes, 64);
   return {s.ops.scratch.array<uint8_t>(per_thread * s.ops.pool.size()), per_thread};
 }
@@ -164,7 +167,7 @@ void attend_rows(const Attention& a, int layer, Rows q, Rows z, Step& s) {
 }
 
 Rows attend(const Attention& a, int layer, Rows q, Step& s) {
-  Rows z = make_rows(s.ops.scratch, q.n, a.n_heads * a.head_dim);
+  Rows z = make_rows(s.ops.scratch, q.n, a.n_heads * a.value_dim);
   attend_rows(a, layer, q, z, s);
   s.probe(Point::attn_z, layer, z);
   return z;

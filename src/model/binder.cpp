@@ -61,17 +61,20 @@ Binder::Binder(const WeightSource& source, const Family& family, Model& model)
   refuse_strangers(family);
 }
 
-const TensorInfo* Binder::look_up(const std::string& name) {
-  const TensorInfo* tensor = source_.find(name);
-  if (source_.naming() == Naming::hugging_face) {
-    for (const char* wrapper : kWrappers)
-      if (tensor == nullptr) tensor = source_.find(wrapper + name);
-    for (const std::string_view wrapper : kWrappers)
-      if (tensor == nullptr && name.rfind(wrapper, 0) == 0)
-        tensor = source_.find(name.substr(wrapper.size()));
-  }
+const TensorInfo* find_tensor(const WeightSource& source, const std::string& name) {
+  const TensorInfo* tensor = source.find(name);
+  if (source.naming() != Naming::hugging_face) return tensor;
+  for (const char* wrapper : kWrappers)
+    if (tensor == nullptr) tensor = source.find(wrapper + name);
+  for (const std::string_view wrapper : kWrappers)
+    if (tensor == nullptr && name.rfind(wrapper, 0) == 0) tensor = source.find(name.substr(wrapper.size()));
   if (const std::string older = older_spelling(name); tensor == nullptr && !older.empty())
-    return look_up(older);
+    return find_tensor(source, older);
+  return tensor;
+}
+
+const TensorInfo* Binder::look_up(const std::string& name) {
+  const TensorInfo* tensor = find_tensor(source_, name);
   if (tensor != nullptr) known_.insert(tensor->name);
   return tensor;
 }
@@ -160,6 +163,8 @@ const float* Binder::vector(Role role, Where at) const {
   const Bound* bound = find(role, at);
   if (bound == nullptr) return nullptr;
   const TensorInfo& t = *bound->tensor;
+  if (source_.naming() == Naming::trained)
+    return reinterpret_cast<const float*>(t.data);  // it changes while it learns
   std::vector<float> stored(static_cast<size_t>(t.elements()));
   kernels::decode_row(t.type, t.data, t.elements(), stored.data());
   std::vector<float>& out = model_.vectors.emplace_back(stored);

@@ -16,6 +16,9 @@ struct TensorSite {
   bool encoder = false;
 };
 
+/// The tensor of a name, with or without what wraps the bare model in some folders ("model.", "transformer.", "bert.").
+const TensorInfo* find_tensor(const WeightSource& source, const std::string& name);
+
 class Binder {
  public:
   using Where = TensorSite;
@@ -23,6 +26,7 @@ class Binder {
   /// tensor that the family does not know.
   Binder(const WeightSource& source, const Family& family, Model& model);
 
+  const std::string& path() const { return source_.path(); }
   bool has(Role role, Where at) const { return find(role, at) != nullptr; }
   /// Empty when the (optional) tensor is absent.
   Matrix matrix(Role role, Where at = {}) const;

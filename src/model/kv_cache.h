@@ -22,6 +22,7 @@ class KvCache {
  public:
   KvCache(CacheShape shape, const kernels::AttentionKernels& kernels);
 
+  const CacheShape& shape() const { return shape_; }
   int length() const { return static_cast<int>(classes_.size()); }
   /// Makes room for n more positions of one class; their values are written by append(). Errors:
   /// out_of_memory.

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "core/check.h"
 #include "liuli/error.h"
-#include "model/binder.h"
+#include "model/bind_latent.h"
 #include "ops/rope.h"
 
 namespace liuli {
@@ -77,7 +78,7 @@ Attention bind_attention(const Binder& binder, Model& model, const LayerPlan& pl
   }
   a.n_heads = c.n_heads;
   a.n_kv_heads = c.n_kv_heads;
-  a.head_dim = c.head_dim;
+  a.head_dim = a.value_dim = c.head_dim;
   a.rope = plan.rope;
   a.sliding_window = plan.sliding_window;
   a.scale = static_cast<float>(c.attention_scale);
@@ -138,7 +139,7 @@ std::unique_ptr<Attention> bind_cross_attention(const Binder& binder, Model& mod
   a->o = binder.linear(Role::cross_o, Role::cross_o_bias, at);
   a->n_heads = c.n_heads;
   a->n_kv_heads = c.n_kv_heads;
-  a->head_dim = c.head_dim;
+  a->head_dim = a->value_dim = c.head_dim;
   a->scale = static_cast<float>(c.attention_scale);
   a->causal = false;
   a->key_offset = key_offset(model, a->k.bias, plan.rope);
@@ -154,7 +155,10 @@ BlockNorms bind_ffn_norms(const Binder& binder, const NormSlots& slots, Binder::
 Block bind_block(const Binder& binder, Model& model, const LayerPlan& plan, Binder::Where at) {
   Block b;
   b.attn_norm = bind_attention_norms(binder, plan.attn_norm, at);
-  b.attention = bind_attention(binder, model, plan, at);
+  if (model.config.is_latent())
+    b.attention = bind_latent_attention(binder, model.config, plan, at);
+  else
+    b.attention = bind_attention(binder, model, plan, at);
   if (plan.cross_attention) {
     b.cross = bind_cross_attention(binder, model, plan, at);
     b.cross_norm.after_add =
@@ -192,26 +196,42 @@ void build_panels(Model& model, const WeightSource& source, ThreadPool& pool, co
 
 ModelConfig read_model_config(const WeightSource& source) { return configure(family_of(source), source); }
 
-Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const LoadOptions& options) {
-  const Family& family = family_of(*source);
+namespace {
+// Everything but the numbers' final form: tensors found, checked and put in their places.
+Model bind_model(const ModelConfig& config, const Family& family, const WeightSource& source) {
   Model model;
-  model.config = configure(family, *source);
-  const Binder binder(*source, family, model);
+  model.config = config;
+  const Binder binder(source, family, model);
   model.token_embedding = binder.matrix(Role::token_embedding);
   model.position_embedding = binder.matrix(Role::position_embedding);
   model.token_types = binder.matrix(Role::token_types);
   model.embedding_norm =
-      binder.norm(model.config.embedding_norm, Role::embedding_norm, {}, Role::embedding_norm_bias);
+      binder.norm(config.embedding_norm, Role::embedding_norm, {}, Role::embedding_norm_bias);
   model.output_matrix = binder.matrix(Role::output_matrix);
-  model.final_norm = binder.norm(model.config.final_norm, Role::output_norm, {}, Role::output_norm_bias);
+  model.final_norm = binder.norm(config.final_norm, Role::output_norm, {}, Role::output_norm_bias);
   model.pooler = binder.linear(Role::pooler, Role::pooler_bias, {});
-  model.encoder = bind_tower(binder, model, model.config.encoder_layers, true);
-  model.blocks = bind_tower(binder, model, model.config.layers, false);
-  for (const RopeConfig& rope : model.config.ropes) model.rope_frequencies.push_back(rope_frequencies(rope));
+  model.encoder = bind_tower(binder, model, config.encoder_layers, true);
+  model.blocks = bind_tower(binder, model, config.layers, false);
+  for (const RopeConfig& rope : config.ropes) model.rope_frequencies.push_back(rope_frequencies(rope));
+  return model;
+}
+}  // namespace
+
+Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const LoadOptions& options) {
+  const Family& family = family_of(*source);
+  Model model = bind_model(configure(family, *source), family, *source);
   if (options.form == WeightForm::panels)
     build_panels(model, *source, pool, options);
   else
     model.source = std::move(source);
+  return model;
+}
+
+Model bind_trained_model(const ModelConfig& config, std::shared_ptr<WeightSource> weights) {
+  const Family* family = find_family(Naming::gguf, config.family);
+  LIULI_CHECK(family != nullptr && weights->naming() == Naming::trained);
+  Model model = bind_model(config, *family, *weights);
+  model.source = std::move(weights);
   return model;
 }
 

@@ -21,6 +21,9 @@ struct LoadOptions {
 /// know), corrupt_file (missing tensor, wrong shape, values that contradict each other), out_of_memory.
 Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const LoadOptions& options);
 
+/// A model over weights in training (Naming::trained), which it uses in place: what changes there changes the model.
+Model bind_trained_model(const ModelConfig& config, std::shared_ptr<WeightSource> weights);
+
 /// Only the configuration, with the same checks on keys.
 ModelConfig read_model_config(const WeightSource& source);
 

@@ -1,5 +1,6 @@
 // One pass of some rows through the model: whose rows they are, and everything the ops need.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "model/kv_cache.h"
@@ -18,6 +19,9 @@ struct SequenceRows {
   int n_keys;  ///< keys there are for these rows: first_position + n_rows, or the source's
 };
 
+/// How latent attention multiplies: with keys and values of every head, or with the compressed vectors themselves.
+enum class LatentForm : uint8_t { expanded, absorbed };
+
 struct Step {
   explicit Step(OpContext& context, Probe* watcher = nullptr) : ops(context), listener(watcher) {}
 
@@ -30,6 +34,9 @@ struct Step {
   std::vector<SequenceRows> over_source;
   std::vector<int> positions;      ///< of every row
   std::vector<RopeAngles> angles;  ///< per ModelConfig::ropes
+  LatentForm latent_form =         ///< follows the class, never the number of rows
+      ops.product_class == ProductClass::decode ? LatentForm::absorbed : LatentForm::expanded;
+  std::unique_ptr<KvCache> expanded;  ///< latent attention's keys and values of the layer at hand
 
   Place place(Point point, int layer, int expert = -1) const { return {point, layer, stack, expert}; }
   bool listening(Point point, int layer) const {

@@ -28,7 +28,8 @@ struct Attention {
   QkNorm qk_norm = QkNorm::none;
   Norm q_norm, k_norm;
   int64_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
-  int rope = 0;  ///< index into ModelConfig::ropes
+  int64_t value_dim = 0;  ///< of z and v: as head_dim but for latent attention
+  int rope = 0;           ///< index into ModelConfig::ropes
   int sliding_window = 0;
   float scale = 0, soft_cap = 0;
   bool causal = true;

@@ -30,16 +30,19 @@ struct Product {
 
 bool same_input(const Product& a, const Product& b) { return a.x.data == b.x.data && a.x.n == b.x.n; }
 
+// Waking the other threads costs about as much as reading this many bytes of weights.
+constexpr size_t kWorthForking = size_t{64} << 10;
+
 // Splits the panels of all products into one contiguous share of bytes per thread and calls f(product, first, last,
 // thread).
 template <class F>
 void for_each_panel_range(OpContext& c, std::span<const Product> products, F&& f) {
-  size_t total = 0;
-  for (const Product& p : products) total += p.job.weight->run_bytes();
-  c.pool.run([&](int thread) {
-    const size_t threads = static_cast<size_t>(c.pool.size());
-    const size_t begin = total * static_cast<size_t>(thread) / threads;
-    const size_t end = total * (static_cast<size_t>(thread) + 1) / threads;
+  size_t total = 0, work = 0;
+  for (const Product& p : products) {
+    total += p.job.weight->run_bytes();
+    work += p.job.weight->run_bytes() * static_cast<size_t>(p.x.n);
+  }
+  const auto run_share = [&](int thread, size_t begin, size_t end) {
     size_t at = 0;
     for (const Product& p : products) {
       const size_t bytes = p.job.weight->panel_bytes(), n = static_cast<size_t>(p.job.weight->n_panels());
@@ -51,6 +54,12 @@ void for_each_panel_range(OpContext& c, std::span<const Product> products, F&& f
       if (first < last) f(p, static_cast<int>(first), static_cast<int>(last), thread);
       at += bytes * n;
     }
+  };
+  if (work <= kWorthForking) return run_share(0, 0, total);
+  c.pool.run([&](int thread) {
+    const size_t threads = static_cast<size_t>(c.pool.size());
+    run_share(thread, total * static_cast<size_t>(thread) / threads,
+              total * (static_cast<size_t>(thread) + 1) / threads);
   });
 }
 
@@ -213,24 +222,39 @@ double dot_double(const double* a, const float* w, int64_t n) {
   return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
+// One row of a product's weights, decoded, against all rows of x.
+void exact_row(const Product& p, int64_t o, float* w, std::vector<uint8_t>& file_row) {
+  const auto* wide = static_cast<const double*>(p.input);
+  p.job.weight->decode_row(o, w, file_row);
+  const double bias = p.job.bias != nullptr ? static_cast<double>(p.job.bias[o]) : 0.0;
+  for (int64_t i = 0; i < p.x.n; i++)
+    p.job.y.row(i)[o] = static_cast<float>(dot_double(wide + i * p.x.width, w, p.x.width) + bias);
+}
+
 // The second opinion: every weight row is decoded once and met by all rows of x, in double.
 void exact_class(OpContext& c, std::span<Product> products) {
-  for (const Product& p : products) {
-    const Arena::Scope scratch(c.scratch);
-    const LinearJob& job = p.job;
+  int64_t rows = 0, widest = 0, work = 0;
+  for (Product& p : products) {
     auto* wide = c.scratch.array<double>(p.x.n * p.x.width);
     for (int64_t i = 0; i < p.x.n; i++) std::copy_n(p.x.row(i), p.x.width, wide + i * p.x.width);
-    c.pool.parallel_for(job.weight->d_out(), [&](int64_t begin, int64_t end, int) {
-      std::vector<float> w(static_cast<size_t>(p.x.width));
-      std::vector<uint8_t> file_row;
-      for (int64_t o = begin; o < end; o++) {
-        job.weight->decode_row(o, w.data(), file_row);
-        const double bias = job.bias != nullptr ? static_cast<double>(job.bias[o]) : 0.0;
-        for (int64_t i = 0; i < p.x.n; i++)
-          job.y.row(i)[o] = static_cast<float>(dot_double(wide + i * p.x.width, w.data(), p.x.width) + bias);
-      }
-    });
+    p.input = wide;
+    rows += p.job.weight->d_out();
+    widest = std::max(widest, p.x.width);
+    work += p.job.weight->d_out() * p.x.width * p.x.n;
   }
+  const auto run_rows = [&](int64_t begin, int64_t end, int) {
+    std::vector<float> w(static_cast<size_t>(widest));
+    std::vector<uint8_t> file_row;
+    int64_t at = 0;  // of all products' rows, one after another
+    for (const Product& p : products) {
+      const int64_t n = p.job.weight->d_out();
+      for (int64_t o = std::max<int64_t>(begin - at, 0); o < std::min(end - at, n); o++)
+        exact_row(p, o, w.data(), file_row);
+      at += n;
+    }
+  };
+  if (work <= static_cast<int64_t>(kWorthForking / sizeof(float))) return run_rows(0, rows, 0);
+  c.pool.parallel_for(rows, run_rows);
 }
 
 using ClassFunction = void (*)(OpContext&, std::span<Product>);

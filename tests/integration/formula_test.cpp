@@ -95,7 +95,7 @@ TEST_P(Formula, GivesThePrintedLogitsAndLoss) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Families, Formula,
-                         testing::Values("llama", "qwen2", "qwen3", "gemma3", "olmo2", "gpt2"),
+                         testing::Values("llama", "qwen2", "qwen3", "gemma3", "olmo2", "gpt2", "deepseek_v3"),
                          [](const auto& family) { return std::string(family.param); });
 
 }  // namespace

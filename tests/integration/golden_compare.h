@@ -92,11 +92,12 @@ inline int expect_intermediates(Engine& engine, const SafetensorsFile& golden, c
   return static_cast<int>(points.size());
 }
 
-inline void expect_everything(const std::string& path, const SafetensorsFile& golden, int at_least) {
+inline void expect_everything(const std::string& path, const SafetensorsFile& golden, int at_least,
+                              int threads = 2) {
   SCOPED_TRACE(path);
   for (const Mode& mode : kModes) {
     SCOPED_TRACE(mode.name);
-    Engine engine = load(path, mode.product_class, mode.exact);
+    Engine engine = load(path, mode.product_class, mode.exact, threads);
     int compared = 0;
     for (const std::string prompt : {"p0", "p1"}) {
       SCOPED_TRACE(prompt);

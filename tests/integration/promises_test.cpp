@@ -201,6 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"tiny_qwen2moe", false, "tiny/qwen2moe/gguf/qwen2moe.F16.gguf"},
                     Case{"tiny_mixtral", false, "tiny/mixtral/gguf/mixtral.F16.gguf"},
                     Case{"tiny_gemma3", false, "tiny/gemma3/gguf/gemma3.Q8_0.gguf"},
+                    Case{"tiny_deepseek_v3", false, "tiny/deepseek_v3/gguf/deepseek_v3.Q8_0.gguf"},
                     Case{"smollm2", true, "smollm2"}),
     [](const auto& i) { return std::string(i.param.name); });
 

@@ -2,104 +2,12 @@
 // intermediate, greedy text.
 #include <filesystem>
 
-#include "golden_support.h"
+#include "golden_compare.h"
 
 namespace liuli::golden {
 namespace {
 
-constexpr double kLogits = 2e-4, kActivations = 1e-4, kPatterns = 1e-5;
-
-// The reference's name of a value → ours. Ours is empty for what is not a point.
-std::string our_name(std::string name) {
-  auto replace_end = [&](const std::string& from, const std::string& to) {
-    if (name.size() < from.size() || name.compare(name.size() - from.size(), from.size(), from) != 0)
-      return false;
-    name.replace(name.size() - from.size(), from.size(), to);
-    return true;
-  };
-  for (const char* other : {"input_ids", "logits", "loss", "greedy", "greedy_gap"})
-    if (name == other) return "";
-  if (name.rfind("grad.", 0) == 0 || name.rfind("train.", 0) == 0) return "";
-  replace_end(".scale", ".sigma") || replace_end(".attn.q", ".attn.rot_q") ||
-      replace_end(".attn.k", ".attn.rot_k") || replace_end(".attn.q_proj", ".attn.q") ||
-      replace_end(".attn.k_proj", ".attn.k");
-  return name;
-}
-
-// q_normed and k_normed: some references store the heads first.
-std::vector<float> heads_first(const TracedTensor& t) {
-  const int64_t tokens = t.shape[0], heads = t.shape[1], width = t.shape[2];
-  std::vector<float> out(t.values.size());
-  for (int64_t i = 0; i < tokens; i++)
-    for (int64_t h = 0; h < heads; h++)
-      for (int64_t d = 0; d < width; d++)
-        out[static_cast<size_t>((h * tokens + i) * width + d)] =
-            t.values[static_cast<size_t>((i * heads + h) * width + d)];
-  return out;
-}
-
-struct Mode {
-  const char* name;
-  ProductClassChoice product_class;
-  bool exact;
-};
-constexpr Mode kModes[] = {{"f32", ProductClassChoice::f32, false},
-                           {"exact", ProductClassChoice::automatic, true}};
-
-void expect_logits(Engine& engine, const SafetensorsFile& golden, const std::string& prompt) {
-  const auto rows = all_logits(engine, token_ids(golden, prompt + ".input_ids"));
-  std::vector<float> flat;
-  for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());
-  EXPECT_LE(largest_difference(flat, golden.doubles(prompt + ".logits")), kLogits) << prompt;
-}
-
-int expect_intermediates(Engine& engine, const SafetensorsFile& golden, const std::string& prompt) {
-  const std::string prefix = prompt + ".";
-  std::vector<std::string> points, stored;
-  for (const auto& tensor : golden.tensors()) {
-    if (tensor.name.rfind(prefix, 0) != 0) continue;
-    const std::string ours = our_name(tensor.name.substr(prefix.size()));
-    if (ours.empty()) continue;
-    points.push_back(ours);
-    stored.push_back(tensor.name);
-  }
-  const auto traced = engine.trace(token_ids(golden, prefix + "input_ids"), points);
-  for (size_t i = 0; i < points.size(); i++) {
-    const auto it =
-        std::find_if(traced.begin(), traced.end(), [&](const auto& t) { return t.name == points[i]; });
-    if (it == traced.end()) {
-      ADD_FAILURE() << points[i] << " was not traced";
-      continue;
-    }
-    const bool heads_lead =
-        points[i].find("_normed") != std::string::npos &&
-        golden.find(stored[i])->shape == std::vector{it->shape[1], it->shape[0], it->shape[2]};
-    const double tolerance = points[i].find("pattern") != std::string::npos ? kPatterns : kActivations;
-    EXPECT_LE(largest_difference(heads_lead ? heads_first(*it) : it->values, golden.doubles(stored[i])),
-              tolerance)
-        << stored[i];
-  }
-  return static_cast<int>(points.size());
-}
-
 class TinyModel : public testing::TestWithParam<const char*> {};
-
-void expect_everything(const std::string& path, const SafetensorsFile& golden, int at_least) {
-  SCOPED_TRACE(path);
-  for (const Mode& mode : kModes) {
-    SCOPED_TRACE(mode.name);
-    Engine engine = load(path, mode.product_class, mode.exact);
-    int compared = 0;
-    for (const std::string prompt : {"p0", "p1"}) {
-      SCOPED_TRACE(prompt);
-      expect_logits(engine, golden, prompt);
-      compared += expect_intermediates(engine, golden, prompt);
-      expect_greedy(engine, token_ids(golden, prompt + ".input_ids"), token_ids(golden, prompt + ".greedy"),
-                    golden.doubles(prompt + ".greedy_gap"), 2 * kLogits);
-    }
-    EXPECT_GT(compared, at_least);
-  }
-}
 
 // The Hugging Face folder and, where there is one, its GGUF twin.
 TEST_P(TinyModel, MatchesTheReferenceInEveryStoredNumber) {

@@ -23,7 +23,7 @@ struct Family {
 };
 
 extern const Family kPhi3, kSmolLm3, kQwen2Moe, kQwen3Moe;
-extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2, kGpt2, kBert, kTransformer2017;
+extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2, kGpt2, kBert, kTransformer2017, kDeepseek;
 
 /// The family of a source's general.architecture or model_type, or null.
 const Family* find_family(Naming naming, std::string_view architecture);
