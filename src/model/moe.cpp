@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "liuli/error.h"
 #include "model/block.h"
 #include "ops/activation.h"
 #include "ops/linear.h"
@@ -18,21 +21,50 @@ Rows router_logits(const MixtureOfExperts& m, Rows h, OpContext ops) {
   return logits;
 }
 
-void show_routing(const Routing& r, const ExpertConfig& shape, int layer, const Step& s) {
-  if (s.listener == nullptr) return;
+// Shows the chosen experts as rows of f32 and takes back what a hook made of them.
+void show_choice(Routing& r, const ExpertConfig& shape, int layer, const Step& s) {
+  if (!s.listening(Point::mlp_expert_ids, layer)) return;
+  const Arena::Scope scratch(s.ops.scratch);
+  const int64_t active = shape.n_experts_active;
+  Rows ids = make_rows(s.ops.scratch, r.scores.n, active);
+  for (int64_t i = 0; i < ids.n * active; i++)
+    ids.row(i / active)[i % active] = static_cast<float>(r.expert_ids[i]);
+  s.probe(Point::mlp_expert_ids, layer, ids);
+  for (int64_t i = 0; i < ids.n; i++) {
+    int* chosen = r.expert_ids + i * active;
+    for (int64_t k = 0; k < active; k++) {
+      const float id = ids.row(i)[k];
+      if (!(id >= 0 && id < static_cast<float>(shape.n_experts)) || id != std::floor(id))
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("{}: a hook wrote {}, expected the number of one of {} experts",
+                                s.place(Point::mlp_expert_ids, layer).name(), id, shape.n_experts));
+      chosen[k] = static_cast<int>(id);
+    }
+    std::sort(chosen, chosen + active);
+  }
+}
+
+// The router step by step; every value is shown before the next one is formed from it.
+Routing decide(const MixtureOfExperts& m, int layer, Rows logits, Step& s) {
+  const ExpertConfig& shape = m.shape;
+  Routing r = make_routing(s.ops, shape, m.choice_bias != nullptr, logits.n);
+  score_experts(s.ops, shape, logits, r);
   s.probe(Point::mlp_router_scores, layer, r.scores);
-  if (r.biased.data != r.scores.data) s.probe(Point::mlp_router_biased, layer, r.biased);
+  if (m.choice_bias != nullptr) {
+    bias_scores(s.ops, m.choice_bias, r);
+    s.probe(Point::mlp_router_biased, layer, r.biased);
+  }
   if (shape.n_groups > 1) {
+    score_groups(s.ops, shape, r);
     s.probe(Point::mlp_group_scores, layer, r.group_scores);
+    keep_groups(s.ops, shape, r);
     s.probe(Point::mlp_groups_kept, layer, r.groups_kept);
   }
-  const Arena::Scope scratch(s.ops.scratch);
-  Rows ids = make_rows(s.ops.scratch, r.scores.n, shape.n_experts_active);
-  for (int64_t i = 0; i < ids.n; i++)
-    for (int64_t j = 0; j < ids.width; j++)
-      ids.row(i)[j] = static_cast<float>(r.expert_ids[i * ids.width + j]);
-  s.probe(Point::mlp_expert_ids, layer, ids);
+  choose_experts(s.ops, shape, r);
+  show_choice(r, shape, layer, s);
+  weigh_experts(s.ops, shape, r);
   s.probe(Point::mlp_expert_weights, layer, r.expert_weights);
+  return r;
 }
 
 // A token's way through one expert is an entry. Entries are sorted by expert, an expert's by token.
@@ -168,8 +200,7 @@ Rows feed_forward(const MixtureOfExperts& m, int layer, Rows h, Step& s) {
   const Arena::Scope scratch(s.ops.scratch);
   Rows logits = router_logits(m, h, s.ops);
   s.probe(Point::mlp_router_logits, layer, logits);
-  const Routing routing = route(s.ops, m.shape, m.choice_bias, logits);
-  show_routing(routing, m.shape, layer, s);
+  const Routing routing = decide(m, layer, logits, s);
   add_experts(m, routing, layer, h, out, s);
   s.probe(Point::mlp_routed_out, layer, out);
   add_shared(m, layer, h, out, s);

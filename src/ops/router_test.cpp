@@ -23,7 +23,16 @@ struct Fixture {
     return x;
   }
   Routing run(const ExpertConfig& shape, const std::vector<float>& logits, const float* bias = nullptr) {
-    return route(c, shape, bias, row(logits));
+    return route(shape, bias, row(logits));
+  }
+  Routing route(const ExpertConfig& shape, const float* bias, Rows logits) {
+    Routing r = make_routing(c, shape, bias != nullptr, logits.n);
+    score_experts(c, shape, logits, r);
+    if (bias != nullptr) bias_scores(c, bias, r);
+    if (shape.n_groups > 1) score_groups(c, shape, r), keep_groups(c, shape, r);
+    choose_experts(c, shape, r);
+    weigh_experts(c, shape, r);
+    return r;
   }
 };
 
@@ -129,9 +138,9 @@ TEST(Router, ARowDoesNotDependOnTheOthers) {
       seed = seed * 1664525u + 1013904223u;
       logits.row(i)[e] = static_cast<float>(seed >> 8) / 4e6f;
     }
-  const Routing all = route(f.c, shape, nullptr, logits);
+  const Routing all = f.route(shape, nullptr, logits);
   for (int64_t i = 0; i < logits.n; i++) {
-    const Routing one = route(f.c, shape, nullptr, logits.slice(i, 1));
+    const Routing one = f.route(shape, nullptr, logits.slice(i, 1));
     for (int64_t j = 0; j < 4; j++) {
       ASSERT_EQ(one.expert_ids[j], all.expert_ids[i * 4 + j]);
       ASSERT_EQ(one.expert_weights.data[j], all.expert_weights.row(i)[j]);

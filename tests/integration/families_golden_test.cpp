@@ -95,5 +95,35 @@ TEST(FastClasses, LeaveTheRouterInFloat32) {
   }
 }
 
+// What a hook writes at one step of the router counts for the next.
+TEST(RouterHooks, ChangeWhatFollows) {
+  Engine engine = load(golden_path("tiny/qwen3moe"), ProductClassChoice::f32);
+  const std::string at = "blocks.0.mlp.";
+  auto traced = [&](const std::string& hooked, auto&& change) {
+    TraceSettings settings;
+    settings.hooks = {{{at + hooked}, [&](const HookValue& v) {
+                         for (int64_t i = 0; i < v.shape[0]; i++) change(v, i);
+                       }}};
+    return engine.trace({3, 17, 44, 5}, {at + "expert_ids", at + "expert_weights", at + "experts.6.out"},
+                        settings);
+  };
+  const auto by_score = traced("router_scores", [](const HookValue& v, int64_t i) { v.at({i, 6}) = 2; });
+  for (size_t i = 0; i < 4; i++) {
+    const float* ids = &by_score.at(0).values[i * 3];
+    EXPECT_NE(std::find(ids, ids + 3, 6.0f), ids + 3) << "the best score was not chosen";
+  }
+  const auto by_id = traced("expert_ids", [](const HookValue& v, int64_t i) {
+    for (int64_t k = 0; k < 3; k++) v.at({i, k}) = static_cast<float>(6 - k);
+  });
+  for (size_t i = 0; i < 4; i++) {
+    const auto& out = by_id.at(2).values;
+    EXPECT_NE(out.at(i * out.size() / 4), 0.0f) << "expert 6 did not see token " << i;
+    const float* weights = &by_id.at(1).values[i * 3];
+    EXPECT_NEAR(weights[0] + weights[1] + weights[2], 1, 1e-6);
+  }
+  for (const float wrong : {8.0f, -1.0f, 0.5f, std::nanf("")})
+    EXPECT_THROW(traced("expert_ids", [&](const HookValue& v, int64_t i) { v.at({i, 0}) = wrong; }), Error);
+}
+
 }  // namespace
 }  // namespace liuli::golden
