@@ -275,7 +275,15 @@ struct BlockedAttention {
   }
 
   static constexpr AttentionKernels table(const char* name) {
-    return {name, &bf16_page_bytes, &scratch_bytes, &bf16_page_append, &bf16_page_read, &attend, &pattern};
+    return {name,
+            &bf16_page_bytes,
+            &scratch_bytes,
+            &bf16_page_append,
+            &bf16_page_read,
+            &attend,
+            &pattern,
+            sizeof(Query) == 2,
+            true};
   }
 };
 

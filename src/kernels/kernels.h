@@ -100,6 +100,7 @@ struct PromptKernels {
   void (*multiply)(const WeightKernels& weight, const uint8_t* panels, size_t panel_bytes, int panel_begin,
                    int panel_end, int64_t k, const void* packed, int n_rows, float* y, ptrdiff_t ldy,
                    void* scratch) noexcept;
+  bool bf16_activations = false;  ///< packed activations are rounded to bf16 (nearest even); else f32
 };
 
 // ---- attention ------------------------------------------------------------------------------------------
@@ -144,6 +145,9 @@ struct AttentionKernels {
   void (*attend)(const AttentionArgs& args, void* scratch) noexcept;
   /// exp as `attend` computes it: pattern[i] = exp(scores[i] − max) / sum for i < n.
   void (*pattern)(const float* scores, float max, float sum, int n, float* out) noexcept;
+  /// What the products round to bf16 (nearest even) before they multiply: scale · q; exp(score − max), with the
+  /// maximum as it stands after the block of 256 positions.
+  bool bf16_query = false, bf16_weights = false;
 };
 
 // ---- rows -----------------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ struct BlockedPrompt {
   }
 
   static constexpr PromptKernels table(const char* name) {
-    return {name, &packed_bytes, &scratch_bytes, &pack_strip, &multiply};
+    return {name, &packed_bytes, &scratch_bytes, &pack_strip, &multiply, sizeof(typename Engine::Value) == 2};
   }
 };
 

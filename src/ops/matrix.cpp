@@ -44,19 +44,18 @@ const float* Matrix::f32_rows() const {
   return reinterpret_cast<const float*>(file_rows_.get());
 }
 
-void Matrix::decode_row(int64_t row, float* out, std::vector<uint8_t>& file_row) const {
+const uint8_t* Matrix::stored_row(int64_t row, std::vector<uint8_t>& file_row) const {
   LIULI_CHECK(row >= 0 && row < d_out_);
-  const uint8_t* stored = nullptr;
-  if (has_panels()) {
-    file_row.resize(stored_row_bytes());
-    kernels::panel_layout(type_).unpack_row(
-        panels() + static_cast<size_t>(row / kernels::kPanelRows) * panel_bytes_, file_row.data(),
-        static_cast<int>(row % kernels::kPanelRows), d_in_);
-    stored = file_row.data();
-  } else {
-    stored = file_rows_.get() + static_cast<size_t>(order_.file_row(row)) * stored_row_bytes();
-  }
-  kernels::decode_row(type_, stored, d_in_, out);
+  if (!has_panels()) return file_rows_.get() + static_cast<size_t>(order_.file_row(row)) * stored_row_bytes();
+  file_row.resize(stored_row_bytes());
+  kernels::panel_layout(type_).unpack_row(
+      panels() + static_cast<size_t>(row / kernels::kPanelRows) * panel_bytes_, file_row.data(),
+      static_cast<int>(row % kernels::kPanelRows), d_in_);
+  return file_row.data();
+}
+
+void Matrix::decode_row(int64_t row, float* out, std::vector<uint8_t>& file_row) const {
+  kernels::decode_row(type_, stored_row(row, file_row), d_in_, out);
 }
 
 }  // namespace liuli

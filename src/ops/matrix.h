@@ -57,6 +57,9 @@ class Matrix {
 
   /// Row `row` as f32, exactly decoded. `file_row` is scratch of at least stored_row_bytes() bytes.
   void decode_row(int64_t row, float* out, std::vector<uint8_t>& file_row) const;
+  /// The bytes of row `row` as the file has them: in place, or put together in `file_row`.
+  const uint8_t* stored_row(int64_t row, std::vector<uint8_t>& file_row) const;
+  int64_t file_row_index(int64_t row) const { return order_.file_row(row); }
   size_t stored_row_bytes() const { return static_cast<size_t>(row_bytes(type_, d_in_)); }
 
  private:

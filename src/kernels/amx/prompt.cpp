@@ -308,8 +308,8 @@ void multiply(const WeightKernels& weight, const uint8_t* panels, size_t panel_b
 }  // namespace
 
 const PromptKernels* LIULI_AMX_NAME(prompt)() noexcept {
-  static constexpr PromptKernels kernels{"bf16 tiles, AMX", &packed_bytes, &scratch_bytes, &pack_strip,
-                                         &multiply};
+  static constexpr PromptKernels kernels{"bf16 tiles, AMX", &packed_bytes, &scratch_bytes,
+                                         &pack_strip,       &multiply,     true};
   return &kernels;
 }
 
