@@ -28,11 +28,11 @@ std::vector<uint8_t> transpose_plain(const uint8_t* data, int64_t rows, int64_t 
   return out;
 }
 
-std::vector<uint8_t> transpose_decoded(const TensorInfo& t, int64_t first, int64_t rows, int64_t columns) {
+std::vector<uint8_t> transpose_decoded(DType type, const uint8_t* data, int64_t rows, int64_t columns) {
   std::vector<uint8_t> out(static_cast<size_t>(rows * columns) * sizeof(float));
   std::vector<float> row(static_cast<size_t>(columns));
   for (int64_t i = 0; i < rows; i++) {
-    kernels::decode_row(t.type, t.data + (first + i) * row_bytes(t.type, columns), columns, row.data());
+    kernels::decode_row(type, data + i * row_bytes(type, columns), columns, row.data());
     for (int64_t j = 0; j < columns; j++)
       std::memcpy(out.data() + static_cast<size_t>(j * rows + i) * sizeof(float),
                   &row[static_cast<size_t>(j)], sizeof(float));
@@ -52,6 +52,10 @@ std::string older_spelling(const std::string& name) {
 Binder::Binder(const WeightSource& source, const Family& family, Model& model)
     : source_(source), model_(model) {
   for (TensorSpec& spec : family.list_tensors(model.config, source.naming())) {
+    if (source.naming() == Naming::trained) {  // laid out as the block uses it
+      spec.order = {};
+      spec.transposed = spec.plus_one = false;
+    }
     const std::string name = tensor_name(source.naming(), family.names, spec);
     const TensorInfo* tensor = look_up(name);
     if (tensor == nullptr && spec.optional) continue;
@@ -109,14 +113,24 @@ const Binder::Bound* Binder::find(Role role, Where at, int expert) const {
 
 Binder::StoredRows Binder::rows_of(const Bound& bound) const {
   const TensorInfo& t = *bound.tensor;
-  if (!bound.spec.transposed) return {t.type, t.data, t.shape.back()};
+  if (!bound.spec.transposed) return {t.type, bytes_of(t), t.shape.back()};
   auto& bytes = transposes_[&t];
   if (bytes == nullptr) {
     transposed_rows(bound.spec.role, {bound.spec.layer, bound.spec.encoder}, 0, t.shape[0]);
     bytes = &model_.rearranged.back();
   }
   const bool plain = dtype_info(t.type).block == 1;
-  return {plain ? t.type : DType::f32, bytes->data(), t.shape[0]};
+  return {plain ? t.type : DType::f32,
+          std::shared_ptr<const uint8_t>(std::shared_ptr<const void>(), bytes->data()), t.shape[0]};
+}
+
+// A tensor that the source has to build is built once for all matrices that are parts of it.
+std::shared_ptr<const uint8_t> Binder::bytes_of(const TensorInfo& tensor) const {
+  if (tensor.data != nullptr) return source_.bytes_of(tensor);
+  auto& built = built_[&tensor];
+  std::shared_ptr<const uint8_t> bytes = built.lock();
+  if (bytes == nullptr) built = bytes = source_.bytes_of(tensor);
+  return bytes;
 }
 
 Matrix Binder::matrix(Role role, Where at) const {
@@ -131,14 +145,13 @@ Matrix Binder::matrix_rows(Role role, Where at, int64_t first, int64_t n) const 
   const Bound* bound = find(role, at);
   LIULI_CHECK(bound != nullptr);
   const StoredRows rows = rows_of(*bound);
-  return Matrix(bound->tensor->name, rows.type, n, rows.width,
-                rows.data + first * row_bytes(rows.type, rows.width));
+  return Matrix(bound->tensor->name, rows.type, n, rows.width, rows.from(first));
 }
 
 Matrix Binder::expert_matrix(Role role, Where at, int expert) const {
   if (const Bound* bound = find(role, at, expert)) {
     const TensorInfo& t = *bound->tensor;
-    return Matrix(t.name, t.type, t.shape[0], t.shape[1], t.data);
+    return Matrix(t.name, t.type, t.shape[0], t.shape[1], bytes_of(t));
   }
   const Bound* stacked = find(role, at);
   LIULI_CHECK(stacked != nullptr);
@@ -153,9 +166,10 @@ Matrix Binder::transposed_rows(Role role, Where at, int64_t first, int64_t n) co
   const int64_t columns = t.shape.back();
   const bool plain = dtype_info(t.type).block == 1;
   const int64_t bytes = row_bytes(t.type, columns);
+  const auto stored = bytes_of(t);
   model_.rearranged.push_back(
-      plain ? transpose_plain(t.data + first * bytes, n, columns, dtype_info(t.type).bytes)
-            : transpose_decoded(t, first, n, columns));
+      plain ? transpose_plain(stored.get() + first * bytes, n, columns, dtype_info(t.type).bytes)
+            : transpose_decoded(t.type, stored.get() + first * bytes, n, columns));
   return Matrix(t.name, plain ? t.type : DType::f32, columns, n, model_.rearranged.back().data());
 }
 
@@ -166,7 +180,7 @@ const float* Binder::vector(Role role, Where at) const {
   if (source_.naming() == Naming::trained)
     return reinterpret_cast<const float*>(t.data);  // it changes while it learns
   std::vector<float> stored(static_cast<size_t>(t.elements()));
-  kernels::decode_row(t.type, t.data, t.elements(), stored.data());
+  kernels::decode_row(t.type, bytes_of(t).get(), t.elements(), stored.data());
   std::vector<float>& out = model_.vectors.emplace_back(stored);
   for (size_t i = 0; i < out.size(); i++) {
     out[i] = stored[static_cast<size_t>(bound->spec.order.file_row(static_cast<int64_t>(i)))];

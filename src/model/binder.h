@@ -50,11 +50,15 @@ class Binder {
 
   struct StoredRows {
     DType type;
-    const uint8_t* data;
+    std::shared_ptr<const uint8_t> data;
     int64_t width;
+    std::shared_ptr<const uint8_t> from(int64_t row) const {
+      return {data, data.get() + row * row_bytes(type, width)};
+    }
   };
 
   StoredRows rows_of(const Bound& bound) const;
+  std::shared_ptr<const uint8_t> bytes_of(const TensorInfo& tensor) const;
   const TensorInfo* look_up(const std::string& name);
   void check(const std::string& name, const TensorInfo* tensor, const TensorSpec& spec) const;
   void refuse_strangers(const Family& family) const;
@@ -65,6 +69,8 @@ class Binder {
   std::map<std::tuple<Role, int, int, bool>, Bound> found_;  ///< role, layer, expert, encoder
   std::set<std::string> known_;                              ///< names in the file that have a role
   mutable std::map<const TensorInfo*, const std::vector<uint8_t>*> transposes_;
+  mutable std::map<const TensorInfo*, std::weak_ptr<const uint8_t>>
+      built_;  ///< rows that no file holds as such
 };
 
 }  // namespace liuli

@@ -1,5 +1,8 @@
 #include "model/load.h"
 
+#include <charconv>
+#include <map>
+
 #include <fmt/format.h>
 
 #include "core/check.h"
@@ -227,10 +230,26 @@ Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const L
   return model;
 }
 
+std::vector<std::string> load_notices(const Model& model) {
+  std::map<int64_t, int64_t> tensors;  // by layers that the model does not have
+  for (const std::string& name : model.unused_tensors)
+    for (const std::string_view before : {"layers.", "blk."})
+      if (const size_t at = name.find(before); at != std::string::npos) {
+        int64_t layer = -1;
+        std::from_chars(name.data() + at + before.size(), name.data() + name.size(), layer);
+        if (layer >= model.config.n_layers) tensors[layer]++;
+      }
+  std::vector<std::string> notices;
+  for (const auto& [layer, n] : tensors)
+    notices.push_back(fmt::format(
+        "{} tensors of layer {}, past the model's {} layers (multi-token prediction), are not used", n, layer,
+        model.config.n_layers));
+  return notices;
+}
+
 Model bind_trained_model(const ModelConfig& config, std::shared_ptr<WeightSource> weights) {
-  const Family* family = find_family(Naming::gguf, config.family);
-  LIULI_CHECK(family != nullptr && weights->naming() == Naming::trained);
-  Model model = bind_model(config, *family, *weights);
+  LIULI_CHECK(weights->naming() == Naming::trained);
+  Model model = bind_model(config, family_of(config), *weights);
   model.source = std::move(weights);
   return model;
 }

@@ -24,6 +24,9 @@ Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const L
 /// A model over weights in training (Naming::trained), which it uses in place: what changes there changes the model.
 Model bind_trained_model(const ModelConfig& config, std::shared_ptr<WeightSource> weights);
 
+/// What a user should know about what was loaded, a line each: "20 tensors of layer 61, …, are not used".
+std::vector<std::string> load_notices(const Model& model);
+
 /// Only the configuration, with the same checks on keys.
 ModelConfig read_model_config(const WeightSource& source);
 

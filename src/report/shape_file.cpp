@@ -122,16 +122,14 @@ AttentionSizes attention_sizes(const ModelConfig& c) {
 ModelShape shape_of_file(const std::string& path, int64_t context) {
   const auto source = open_weights(path);
   const ModelConfig config = read_model_config(*source);
-  const Family* family = find_family(Naming::gguf, config.family);
-  if (family == nullptr)
-    throw Error(ErrorCode::unsupported, path + ": the family " + config.family + " is not known");
+  const Family& family = family_of(config);
   ModelShape shape;
   shape.title = config.name.empty() ? path : config.name;
   shape.context = counted_context(context, config.max_seq_len);
   ShapeBytes stored{"as stored", 0, 0};
   std::vector<CountedTensor> tensors;
-  for (const TensorSpec& spec : family->list_tensors(config, source->naming())) {
-    const TensorInfo* info = source->find(tensor_name(source->naming(), family->names, spec));
+  for (const TensorSpec& spec : family.list_tensors(config, source->naming())) {
+    const TensorInfo* info = source->find(tensor_name(source->naming(), family.names, spec));
     if (info == nullptr || spec.role == Role::rope_divisors) continue;
     tensors.push_back(counted(spec, *info, config));
     stored.bytes += info->bytes;

@@ -14,12 +14,6 @@
 namespace liuli {
 namespace {
 
-const Family& family_of(const ModelConfig& config) {
-  const Family* family = find_family(Naming::gguf, config.family);
-  LIULI_CHECK(family != nullptr);  // the configuration came from a family
-  return *family;
-}
-
 int64_t product(const std::vector<int64_t>& shape) {
   int64_t n = 1;
   for (const int64_t d : shape) n *= d;
@@ -73,17 +67,22 @@ void for_each_place(const Parameter& p, F&& f) {
 
 Parameters::Parameters(const ModelConfig& config, const WeightSource* like) {
   const Family& family = family_of(config);
-  constexpr int64_t kAlign = 16;
   for (TensorSpec& spec : family.list_tensors(config, Naming::hugging_face)) {
     Parameter p;
     p.name = tensor_name(Naming::hugging_face, family.names, spec);
     if (spec.optional && (like == nullptr || find_tensor(*like, p.name) == nullptr)) continue;
     p.shape = spec.shape;
-    p.size = product(spec.shape);
     p.spec = std::move(spec);
-    count_ += p.size;
     parameters_.push_back(std::move(p));
   }
+  allocate();
+}
+
+Parameters::Parameters(std::vector<Parameter> named) : parameters_(std::move(named)) { allocate(); }
+
+void Parameters::allocate() {
+  constexpr int64_t kAlign = 16;
+  for (Parameter& p : parameters_) count_ += p.size = product(p.shape);
   int64_t floats = 0;
   for (const Parameter& p : parameters_) floats += round_up(p.size, kAlign);
   values_ = std::make_shared<AlignedBuffer>(static_cast<size_t>(floats) * sizeof(float));

@@ -28,6 +28,8 @@ class Parameters {
  public:
   /// like: a file whose optional tensors (biases) shall exist here too; null: none of them.
   explicit Parameters(const ModelConfig& config, const WeightSource* like = nullptr);
+  /// Parameters that no file knows (adapters): names and shapes as given, zero at first.
+  explicit Parameters(std::vector<Parameter> named);
 
   std::vector<Parameter>& all() { return parameters_; }
   const std::vector<Parameter>& all() const { return parameters_; }
@@ -47,6 +49,8 @@ class Parameters {
   std::shared_ptr<WeightSource> source() const;
 
  private:
+  void allocate();
+
   std::vector<Parameter> parameters_;
   std::shared_ptr<AlignedBuffer> values_, gradients_;
   int64_t count_ = 0;

@@ -27,6 +27,8 @@ extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2, kGpt2, kBert, kTran
 
 /// The family of a source's general.architecture or model_type, or null.
 const Family* find_family(Naming naming, std::string_view architecture);
+/// The family a configuration was read by.
+const Family& family_of(const ModelConfig& config);
 /// "llama, qwen2, gemma3"
 std::string family_names(Naming naming);
 

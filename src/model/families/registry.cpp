@@ -1,3 +1,4 @@
+#include "core/check.h"
 #include "model/families/family.h"
 
 namespace liuli {
@@ -28,6 +29,12 @@ const Family* find_family(Naming naming, std::string_view architecture) {
   for (const Family* family : kFamilies)
     if (is_one_of(architecture, names_of(*family, naming))) return family;
   return nullptr;
+}
+
+const Family& family_of(const ModelConfig& config) {
+  for (const Family* family : kFamilies)
+    if (config.family == family->name || is_one_of(config.family, family->model_types)) return *family;
+  LIULI_CHECK(false);  // a configuration comes from a family
 }
 
 std::string family_names(Naming naming) {
