@@ -168,6 +168,12 @@ PointDescription describe(const Place& place, const ModelConfig* config) {
 
 }  // namespace
 
+std::vector<PointName> list_point_names(const ModelConfig& config) {
+  std::vector<PointName> names;
+  for (const Place& place : all_places(config)) names.push_back({place.name(), place.alias()});
+  return names;
+}
+
 std::vector<PointDescription> list_points() {
   std::vector<PointDescription> list;
   for (const PointInfo& info : point_table()) list.push_back(describe({info.point, 0}, nullptr));
