@@ -15,6 +15,7 @@
 #include "liuli/embedding.h"
 #include "liuli/error.h"
 #include "liuli/generation.h"
+#include "liuli/number_explanation.h"
 #include "liuli/report.h"
 #include "liuli/trace.h"
 #include "liuli/weights.h"
@@ -59,6 +60,8 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
 
   const ModelConfig& config() const;
+  /// What a user should know about what was loaded, a line each; usually nothing.
+  std::vector<std::string> notices() const;
   int threads() const;
 
   // ---- text ----
@@ -93,6 +96,11 @@ class Engine {
                                   const TraceSettings& settings = {});
   /// Bytes such a trace would hold. Errors: not_found.
   int64_t trace_bytes(int64_t n_tokens, const std::vector<std::string>& points, int64_t n_source = 0) const;
+  /// What numbers of a prompt's run are made of: "blocks.3.attn.pattern[2,5,1]" (negative indices count from the end).
+  /// Errors: not_found (no such point; names the nearest), invalid_argument (an index outside the shape; a token that does
+  /// not go through the expert).
+  std::vector<NumberExplanation> explain(const std::vector<int>& ids, const std::vector<std::string>& at,
+                                         const ExplainNumberSettings& settings = {});
   /// Texts as vectors, in order. Errors: unsupported (a pooling Liuli does not know, an encoder-decoder),
   /// invalid_argument.
   std::vector<Embedding> embed(std::span<const std::string> texts, const EmbedSettings& settings = {});

@@ -101,7 +101,10 @@ Engine load_engine(const ModelOptions& options) {
     throw_if_interrupted();
     progress.update(done, total);
   };
-  return Engine::load(resolve_model(options.model), settings);
+  Engine engine = Engine::load(resolve_model(options.model), settings);
+  progress.clear();
+  for (const std::string& notice : engine.notices()) fmt::print(stderr, "liuli: {}\n", notice);
+  return engine;
 }
 
 }  // namespace liuli::cli

@@ -51,6 +51,10 @@ const ModelConfig& Engine::config() const {
   return parts_->model->config;
 }
 
+std::vector<std::string> Engine::notices() const {
+  return parts_->model == nullptr ? std::vector<std::string>{} : load_notices(*parts_->model);
+}
+
 int Engine::threads() const { return parts_->runner == nullptr ? 1 : parts_->runner->pool.size(); }
 
 std::vector<int> Engine::tokenize(std::string_view text, bool add_special, bool parse_special) const {

@@ -11,6 +11,9 @@
 // it was cut.
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "liuli/error.h"
 #include "model/attention_capture.h"
 #include "model/block.h"
 #include "ops/linear.h"
@@ -157,6 +160,21 @@ Expanded expand(const LatentAttention& a, Rows c, int64_t first_head, int64_t he
   return e;
 }
 
+// Shows what nothing is computed from. Errors: unsupported when the listener changed it: the change would go nowhere.
+void show_only(Point point, int layer, Rows rows, Step& s) {
+  if (!s.listening(point, layer)) return;
+  const Arena::Scope scratch(s.ops.scratch);
+  Rows before = make_rows(s.ops.scratch, rows.n, rows.width);
+  const HeadCount one{rows.n, 1};
+  copy_heads(s.ops, heads_of(rows, 0), heads_of(before, 0), one, rows.width);
+  s.probe(point, layer, rows);
+  for (int64_t i = 0; i < rows.n; i++)
+    if (std::memcmp(rows.row(i), before.row(i), static_cast<size_t>(rows.width) * sizeof(float)) != 0)
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} cannot be changed: latent attention forms it for show; change {} instead",
+                              s.place(point, layer).name(), s.place(Point::attn_kv_latent, layer).name()));
+}
+
 // Neither form has every head's key on its way: they are formed for those who watch, of c as stored.
 void show_keys_and_values(const LatentAttention& a, int layer, const Latents& l, Step& s) {
   const bool k = s.listening(Point::attn_k, layer), rot_k = s.listening(Point::attn_rot_k, layer);
@@ -171,13 +189,13 @@ void show_keys_and_values(const LatentAttention& a, int layer, const Latents& l,
   copy_heads(s.ops, e.k_nope.view(), heads_of(keys, key_width(a)), all, nope);
   if (k) {
     copy_heads(s.ops, heads_of(l.k_rope, 0), heads_of(keys, key_width(a), nope), all, rope);
-    s.probe(Point::attn_k, layer, keys);
+    show_only(Point::attn_k, layer, keys, s);
   }
   copy_heads(s.ops, heads_of(l.kv, 0, a.shape.kv_lora_rank), heads_of(keys, key_width(a), nope), all, rope);
-  s.probe(Point::attn_rot_k, layer, keys);
+  show_only(Point::attn_rot_k, layer, keys, s);
   Rows values = make_rows(s.ops.scratch, all.rows, a.n_heads * a.shape.v_head_dim);
   copy_heads(s.ops, e.v.view(), heads_of(values, a.shape.v_head_dim), all, a.shape.v_head_dim);
-  s.probe(Point::attn_v, layer, values);
+  show_only(Point::attn_v, layer, values, s);
 }
 
 // y_h = matrix_h x_h for every head.
