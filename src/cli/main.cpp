@@ -57,6 +57,7 @@ void describe(CLI::App& app, Program& program) {
   add_plan_command(app, program);
   add_token_commands(app, program);
   add_number_commands(app, program);
+  add_embed_command(app, program);
   add_diff_command(app, program);
   add_shape_command(app, program);
   add_synth_command(app, program);

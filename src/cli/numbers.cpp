@@ -19,6 +19,7 @@ namespace {
 struct NumberOptions {
   ModelOptions model;
   TokenInput tokens;
+  BesideInput beside;
   std::string output, file;
   std::vector<std::string> points;
   double max_gib = 4;
@@ -61,7 +62,7 @@ int logits(const NumberOptions& options, bool json) {
     writer.append(row.data(), row.size());
     progress.update(std::min<int64_t>((position / chunk + 1) * chunk, n), n);  // its whole pass is done
   };
-  engine.logits(ids, write_row, chunk);
+  engine.logits(ids, write_row, chunk, read_beside(options.beside, engine));
   writer.finish();
   progress.clear();
   print_written(options, entries, json);
@@ -73,7 +74,9 @@ int trace(const NumberOptions& options, bool json) {
   const std::vector<int> ids = read_tokens(options.tokens, engine);
   TraceSettings settings;
   settings.max_bytes = static_cast<int64_t>(options.max_gib * 1024 * 1024 * 1024);
-  const int64_t bytes = engine.trace_bytes(static_cast<int64_t>(ids.size()), options.points);
+  settings.beside = read_beside(options.beside, engine);
+  const int64_t bytes = engine.trace_bytes(static_cast<int64_t>(ids.size()), options.points,
+                                           static_cast<int64_t>(settings.beside.source.size()));
   if (!json && bytes <= settings.max_bytes) fmt::print(stderr, "capturing {}\n", size_text(bytes));
   const auto traced = engine.trace(ids, options.points, settings);
   throw_if_interrupted();
@@ -163,6 +166,8 @@ void add_trace(CLI::App& app, Program& program) {
   auto options = std::make_shared<NumberOptions>();
   auto* command = add(app, program, options, "trace", "values at named points of a prompt's run", trace);
   add_token_input(*command, options->tokens);
+  add_source_input(*command, options->beside);
+  add_token_types_input(*command, options->beside);
   command
       ->add_option("--points", options->points,
                    "names, with * for any characters; several by commas or repeated")
@@ -199,6 +204,7 @@ void add_number_commands(CLI::App& app, Program& program) {
   auto options = std::make_shared<NumberOptions>();
   auto* command = add(app, program, options, "logits", "the logits at every position, as a file", logits);
   add_token_input(*command, options->tokens);
+  add_source_input(*command, options->beside);
   add_output(*command, *options);
   command->footer(
       "Examples (tensor `logits` [n, vocab], f32):\n"

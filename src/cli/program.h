@@ -20,6 +20,7 @@ void add_inspect_command(CLI::App& app, Program& program);
 void add_plan_command(CLI::App& app, Program& program);
 void add_token_commands(CLI::App& app, Program& program);   // tokenize, detokenize, render-chat
 void add_number_commands(CLI::App& app, Program& program);  // logits, trace, points, perplexity
+void add_embed_command(CLI::App& app, Program& program);
 void add_diff_command(CLI::App& app, Program& program);
 void add_shape_command(CLI::App& app, Program& program);
 void add_synth_command(CLI::App& app, Program& program);

@@ -23,7 +23,8 @@ struct RunOptions {
   ModelOptions model;
   GenerationOptions generation;
   LanguageOptions language;
-  std::string prompt, file, system;
+  BesideInput beside;
+  std::string prompt, file, system, ids;
   bool has_prompt = false;
   bool raw = false;
   bool report = false, no_report = false;
@@ -47,6 +48,21 @@ std::string prompt_text(const RunOptions& options) {
   if (options.prompt == "-") throw Error(ErrorCode::invalid_argument, "standard input is empty: no prompt");
   return options.language.language() == Language::zh ? "中国的首都是哪里？"
                                                      : "What is the capital of France?";
+}
+
+// --ids, or where an encoder-decoder's answer begins; a text prompt goes on from there.
+std::vector<int> prompt_ids(const RunOptions& options, const std::string& prompt, const Engine& engine) {
+  if (!options.ids.empty()) return parse_ids(options.ids);
+  const ModelConfig& config = engine.config();
+  if (!config.is_encoder_decoder()) return prompt_tokens(prompt, options.system, options.raw, engine);
+  if (config.decoder_start_token < 0)
+    throw Error(ErrorCode::invalid_argument,
+                "the model does not state its first target token: give the target's beginning with --ids");
+  std::vector<int> ids = {static_cast<int>(config.decoder_start_token)};
+  if (!options.has_prompt) return ids;
+  const std::vector<int> more = engine.tokenize(prompt, false, options.raw);
+  ids.insert(ids.end(), more.begin(), more.end());
+  return ids;
 }
 
 bool wants_report(const RunOptions& options, bool json) {
@@ -143,12 +159,16 @@ void print_for_people(const RunOptions& options, const GenerateResult& result, c
 
 int run(const RunOptions& options, bool json) {
   const InterruptGuard guard;
-  const std::string prompt = prompt_text(options);
+  const bool by_ids =
+      !options.ids.empty() || !options.beside.source.empty() || !options.beside.source_ids.empty();
+  const std::string prompt = by_ids ? options.prompt : prompt_text(options);
   Engine engine = load_engine(options.model);
   GenerateSettings settings = generate_settings(options.generation, engine);
   settings.first_token_report = wants_report(options, json);
   Session session(engine, options.generation.context);
-  const std::vector<int> ids = prompt_tokens(prompt, options.system, options.raw, engine);
+  const BesideTheTokens beside = read_beside(options.beside, engine);
+  if (engine.config().is_encoder_decoder() || !beside.source.empty()) session.read_source(beside.source);
+  const std::vector<int> ids = prompt_ids(options, prompt, engine);
   const GenerateResult result = generate(settings, session, ids, !json);
   if (json) {
     fmt::print("{}\n", json_text(result_json(options, result, engine)));
@@ -169,6 +189,11 @@ void add_run_command(CLI::App& app, Program& program) {
       "PROMPT", [options](const std::string& text) { options->prompt = text, options->has_prompt = true; },
       "the prompt; - or a pipe: standard input; none: a sample question");
   command->add_option("-f,--file", options->file, "read the prompt from a file")->type_name("FILE");
+  command
+      ->add_option("--ids", options->ids,
+                   "the prompt as token ids: 1,2,3; an encoder-decoder's target so far")
+      ->type_name("IDS");
+  add_source_input(*command, options->beside);
   command->add_option("--system", options->system, "system message of the chat template")->type_name("TEXT");
   command->add_flag("--raw", options->raw,
                     "the prompt as it is: no chat template, control tokens recognised");

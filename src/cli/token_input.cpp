@@ -140,6 +140,28 @@ std::vector<int> read_tokens(const TokenInput& input, const Engine& engine) {
   return ids;
 }
 
+void add_source_input(CLI::App& command, BesideInput& input) {
+  auto* text =
+      command.add_option("--source", input.source, "an encoder-decoder's source text")->type_name("TEXT");
+  command.add_option("--source-ids", input.source_ids, "the source as token ids: 1,2,3")
+      ->type_name("IDS")
+      ->excludes(text);
+}
+
+void add_token_types_input(CLI::App& command, BesideInput& input) {
+  command
+      .add_option("--token-types", input.token_types,
+                  "the segment of each token, for BERT: 0,0,1 (default: all 0)")
+      ->type_name("TYPES");
+}
+
+BesideTheTokens read_beside(const BesideInput& input, const Engine& engine) {
+  BesideTheTokens beside;
+  beside.source = input.source.empty() ? parse_ids(input.source_ids) : engine.tokenize(input.source);
+  beside.token_types = parse_ids(input.token_types);
+  return beside;
+}
+
 std::vector<int> prompt_tokens(const std::string& text, const std::string& system, bool raw,
                                const Engine& engine) {
   if (raw) return engine.tokenize(text, true, true);

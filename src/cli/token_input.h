@@ -33,6 +33,15 @@ struct TokenInput {
 void add_token_input(CLI::App& command, TokenInput& input);
 /// Errors: invalid_argument (none given, empty, outside the vocabulary), and those of the files.
 std::vector<int> read_tokens(const TokenInput& input, const Engine& engine);
+/// --source and --source-ids of an encoder-decoder, --token-types of BERT.
+struct BesideInput {
+  std::string source, source_ids, token_types;
+};
+void add_source_input(CLI::App& command, BesideInput& input);
+void add_token_types_input(CLI::App& command, BesideInput& input);
+/// Errors: invalid_argument.
+BesideTheTokens read_beside(const BesideInput& input, const Engine& engine);
+
 /// A text as the model would see it: one user turn of the chat template; without one (a notice says why) or
 /// raw, the text itself, raw also with control tokens recognised.
 std::vector<int> prompt_tokens(const std::string& text, const std::string& system, bool raw,

@@ -111,7 +111,7 @@ void Engine::logits(const std::vector<int>& ids,
                     const std::function<void(int, std::span<const float>)>& on_row, int chunk,
                     const BesideTheTokens& beside, const std::vector<Hook>& hooks) {
   parts_->check_tokens(ids, 0, config().max_seq_len);
-  parts_->require_logits("this");
+  parts_->require_logits("logits");
   parts_->check_beside(beside, ids.size());
   HookProbe probe(config(), hooks);
   Sequence sequence(*parts_->model, parts_->classes);

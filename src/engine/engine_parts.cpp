@@ -22,8 +22,8 @@ void EngineParts::require_logits(const char* work) const {
   if (c.has_output) return;
   throw Error(
       ErrorCode::unsupported,
-      fmt::format("{}: {} models give hidden states and predict no next token, which {} needs; see `liuli "
-                  "embed` and `liuli trace`",
+      fmt::format("{}: {} models give hidden states and predict no next token: no {}; see `liuli embed` and "
+                  "`liuli trace`",
                   path, c.family, work));
 }
 
@@ -48,8 +48,9 @@ void EngineParts::check_beside(const BesideTheTokens& beside, size_t n_tokens) c
 
 RunClasses run_classes(const LoadSettings& settings, const WeightSource& source) {
   if (settings.exact) return {ProductClass::exact, ProductClass::exact};
+  // Tables of integers (BERT's position_ids) are buffers that nothing is multiplied with.
   const bool all_f32 = std::all_of(source.tensors().begin(), source.tensors().end(), [](const TensorInfo& t) {
-    return t.shape.size() < 2 || t.type == DType::f32;
+    return t.shape.size() < 2 || t.type == DType::f32 || t.type == DType::i64 || t.type == DType::i32;
   });
   switch (settings.product_class) {
     case ProductClassChoice::prompt:

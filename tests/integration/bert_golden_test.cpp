@@ -1,6 +1,9 @@
 // A model that reads both ways against float64 runs of the reference implementation: every stored number of the tiny one,
 // both file formats; embeddings do not depend on what they are computed with.
 #include <cstring>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
 
 #include "golden_support.h"
 
@@ -164,6 +167,111 @@ TEST(TinyDecoder, EmbedsByItsRowsAfterTheFinalNorm) {
   const auto width = static_cast<size_t>(rows.shape[1]);
   EXPECT_EQ(embeddings[0].values,
             std::vector<float>(rows.values.end() - static_cast<ptrdiff_t>(width), rows.values.end()));
+}
+
+// ---- MiniLM, the real thing: tokenizer, pooling and limits from its own folder ----
+
+class MiniLm : public testing::Test {
+ protected:
+  const SafetensorsFile golden{golden_path("real/minilm.safetensors")};
+  const nlohmann::json about = nlohmann::json::parse(std::ifstream(golden_path("real/minilm.json")));
+
+  std::vector<std::string> sentences() const {
+    std::vector<std::string> texts;
+    for (const auto& sentence : about.at("sentences")) texts.push_back(sentence.at("text"));
+    return texts;
+  }
+  std::string folder() const {
+    const std::string file = real_model("minilm");
+    return file.substr(0, file.size() - std::string(".gguf").size());
+  }
+};
+
+TEST_F(MiniLm, GivesEverySentenceItsVectorAndCutsAsItsFilesSay) {
+  const auto texts = sentences();
+  for (const bool exact : {false, true}) {
+    Engine engine = load(folder(), ProductClassChoice::automatic, exact);
+    const EmbedPlan plan = engine.embed_plan();
+    EXPECT_EQ(plan.pooling, Pooling::mean);
+    EXPECT_TRUE(plan.normalise);
+    EXPECT_EQ(plan.max_tokens, 256);
+    const auto embeddings = engine.embed(texts);
+    EmbedSettings first_row;
+    first_row.pooling = Pooling::cls;
+    first_row.normalise = false;
+    const auto rows = engine.embed(texts, first_row);
+    double worst = 0;
+    for (size_t i = 0; i < texts.size(); i++) {
+      const std::string name = "s" + std::to_string(i);
+      worst = std::max(worst, largest_difference(embeddings[i].values, golden.doubles(name + ".embedding")));
+      EXPECT_LE(largest_difference(rows[i].values, golden.doubles(name + ".cls")), kActivations) << name;
+      EXPECT_EQ(embeddings[i].tokens, golden.find(name + ".input_ids")->shape[0]);
+      EXPECT_EQ(embeddings[i].cut, i == 7);
+    }
+    EXPECT_LE(worst, kActivations);
+    std::printf("  %s: %zu sentences within %.1e\n", exact ? "exact" : "f32", texts.size(), worst);
+    const auto cosine = golden.doubles("cosine");
+    for (size_t i = 0; i < texts.size(); i++)
+      for (size_t j = i + 1; j < texts.size(); j++)
+        EXPECT_NEAR(cosine_similarity(embeddings[i].values, embeddings[j].values),
+                    cosine[i * texts.size() + j], kActivations);
+    EmbedSettings shorter;
+    shorter.max_tokens = 128;
+    EXPECT_LE(largest_difference(engine.embed(std::span(&texts[7], 1), shorter)[0].values,
+                                 golden.doubles("s7.embedding_trunc128")),
+              kActivations);
+  }
+}
+
+double largest(const std::vector<double>& values) {
+  double most = 0;
+  for (const double v : values) most = std::max(most, std::fabs(v));
+  return most;
+}
+
+// One channel of block 0's feed-forward is in the hundreds, where float32 has no more than 3e-5.
+TEST_F(MiniLm, ShowsTheReferencesPatternsAndBlockZero) {
+  for (const bool exact : {false, true}) {
+    SCOPED_TRACE(exact ? "exact" : "f32");
+    Engine engine = load(folder(), ProductClassChoice::automatic, exact);
+    const auto ids = token_ids(golden, "attn.input_ids");
+    EXPECT_EQ(engine.tokenize(about.at("attn_sentence").get<std::string>()), ids);
+    const auto everything = engine.trace(ids, {"*"});
+    int compared = 0;
+    for (const auto& tensor : golden.tensors()) {
+      if (!tensor.name.starts_with("attn.") || tensor.name == "attn.input_ids") continue;
+      std::string point = our_name(tensor.name.substr(5), true);
+      if (tensor.name == "attn.last_hidden_state") point = "blocks.5.normalized_resid_post";
+      const auto traced = std::find_if(everything.begin(), everything.end(),
+                                       [&](const TracedTensor& t) { return t.name == point; });
+      ASSERT_NE(traced, everything.end()) << point;
+      const auto expected = golden.doubles(tensor.name);
+      const double activations = kActivations + 1e-6 * largest(expected);
+      EXPECT_LE(largest_difference(traced->values, expected),
+                ends_with(point, "pattern") ? kPatterns : activations)
+          << point << ", largest " << largest(expected);
+      compared++;
+    }
+    EXPECT_GE(compared, 36);
+  }
+}
+
+// The fast classes are for speed; what they lose on a real model is shown here.
+TEST_F(MiniLm, StaysNearTheReferenceInTheFastClasses) {
+  const auto texts = sentences();
+  for (const auto& [product_class, bar] :
+       {std::pair{ProductClassChoice::prompt, 0.999}, std::pair{ProductClassChoice::decode, 0.9999}}) {
+    Engine engine = load(folder(), product_class);
+    const auto embeddings = engine.embed(texts);
+    double worst = 1;
+    for (size_t i = 0; i < texts.size(); i++) {
+      const auto expected = golden.doubles("s" + std::to_string(i) + ".embedding");
+      worst = std::min(worst, cosine_similarity(embeddings[i].values, {expected.begin(), expected.end()}));
+    }
+    EXPECT_GE(worst, bar);
+    std::printf("  class %d: smallest cosine to the reference %.6f\n", static_cast<int>(product_class),
+                worst);
+  }
 }
 
 }  // namespace

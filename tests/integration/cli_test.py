@@ -21,7 +21,7 @@ import unittest
 PROGRAM = sys.argv[1]
 HERE = os.path.dirname(os.path.abspath(__file__))
 TINY = os.path.join(HERE, "..", "golden", "tiny", "llama", "gguf", "llama.F32.gguf")
-COMMANDS = ["run", "chat", "explain", "inspect", "plan", "tokenize", "detokenize", "render-chat", "logits", "trace",
+COMMANDS = ["run", "chat", "embed", "explain", "inspect", "plan", "tokenize", "detokenize", "render-chat", "logits", "trace",
             "points", "perplexity", "diff", "quantize", "imatrix", "bench"]
 NOBODY = 65534  # the user and group without rights
 EXIT = {"usage": 2, "not_found": 3, "corrupt_file": 4, "unsupported": 5, "out_of_memory": 6, "io_error": 7,
@@ -689,6 +689,79 @@ class ShapeAndSynth(unittest.TestCase):
                 self.assertEqual(result.returncode, EXIT[code], result.stderr)
                 self.assertEqual(result.stderr.count("\n"), 1)
             self.assertEqual(os.listdir(folder), [])
+
+
+class TwoWays(Case):
+    """Encoders and the encoder-decoder: embeddings, sources, what such models cannot do."""
+    GOLDEN = os.path.join(HERE, "..", "golden", "tiny")
+    BERT = os.path.join(GOLDEN, "bert")
+    PAIR = os.path.join(GOLDEN, "transformer2017")
+    MINILM = os.path.join(os.environ.get("LIULI_MODELS", "LIULI_MODELS-is-not-set"), "minilm")
+
+    def test_ids_become_a_vector_of_length_one(self):
+        line = json.loads(self.succeed("embed", self.BERT, "--ids", "1,2,3").stdout)
+        self.assertEqual((line["tokens"], len(line["embedding"])), (3, 60))
+        self.assertAlmostEqual(sum(x * x for x in line["embedding"]), 1, places=5)
+        raw = json.loads(self.succeed("embed", self.BERT, "--ids", "1,2,3", "--no-normalize").stdout)["embedding"]
+        first = json.loads(self.succeed("embed", self.BERT, "--ids", "1,2,3", "--pooling", "cls").stdout)["embedding"]
+        self.assertNotEqual(raw, first)
+        self.assertNotAlmostEqual(sum(x * x for x in raw), 1, places=3)
+
+    def test_texts_become_vectors_a_file_and_a_ranking(self):
+        lines = self.write("lines.txt", "A cat sat.\nThe weather is nice.\nkittens play\n".encode())
+        self.succeed("embed", self.MINILM, "--file", lines, "-o", self.path("x.npy"))
+        shape, values = read_npy(self.path("x.npy"))
+        self.assertEqual(shape, [3, 384])
+        answers = [json.loads(line) for line in
+                   self.succeed("embed", self.MINILM, "--file", lines).stdout.splitlines()]
+        self.assertEqual([a["text"] for a in answers], ["A cat sat.", "The weather is nice.", "kittens play"])
+        for i, answer in enumerate(answers):
+            self.assertEqual(list(values[i * 384:(i + 1) * 384]), list(array.array("f", answer["embedding"])))
+        best = json.loads(self.succeed("embed", self.MINILM, "--similar-to", "young cats", "--file", lines, "--json",
+                                       "--top", "1").stdout)
+        self.assertEqual(best["text"], "kittens play")
+        near = float(self.succeed("embed", self.MINILM, "--similarity", "a cat", "a kitten").stdout)
+        far = float(self.succeed("embed", self.MINILM, "--similarity", "a cat", "tax law").stdout)
+        self.assertGreater(near, far + 0.3)
+
+    def test_longer_texts_are_cut_and_said_to_be(self):
+        result = self.succeed("embed", self.MINILM, "one two three four five six", "--max-tokens", "5", "--json")
+        answer = json.loads(result.stdout)
+        self.assertEqual((answer["tokens"], answer["cut"]), (5, True))
+        self.assertIn("cut to 5 tokens", result.stderr)
+
+    def test_models_without_logits_say_what_to_use(self):
+        for command in (["run", self.BERT, "x"], ["logits", self.BERT, "--ids", "1", "-o", self.path("x")],
+                        ["perplexity", self.MINILM, "--file", self.write("t", b"some text")]):
+            self.assertIn("liuli embed", self.fail_with("unsupported", *command))
+
+    def test_segments_and_the_pooler_can_be_traced(self):
+        self.succeed("trace", self.BERT, "--ids", "5,6", "--token-types", "0,1", "--points", "pooler,type_embed", "-o",
+                     self.path("x.safetensors"))
+        tensors, _ = read_safetensors(self.path("x.safetensors"))
+        self.assertEqual(tensors["pooler"][0], [1, 60])
+        rows = tensors["type_embed"][1]
+        self.assertNotEqual(list(rows[:60]), list(rows[60:]))
+
+    def test_a_source_is_answered(self):
+        arguments = ["run", self.PAIR, "--ids", "5", "-n", "4", "--ignore-eos", "--json"]
+        answers = [json.loads(self.succeed(*arguments, "--source-ids", source).stdout)["ids"]
+                   for source in ("1,2,3", "1,2,3", "9,8,7,6")]
+        self.assertEqual(len(answers[0]), 4)
+        self.assertEqual(answers[0], answers[1])
+        self.assertIn("--source", self.fail_with("usage", *arguments))
+        self.assertIn("--ids", self.fail_with("usage", "run", self.PAIR, "--source-ids", "1,2"))
+        self.assertIn("encoder", self.fail_with("usage", "run", TINY, "--ids", "5", "--source-ids", "1"))
+
+    def test_both_towers_can_be_traced(self):
+        self.succeed("trace", self.PAIR, "--ids", "5,6", "--source-ids", "1,2,3", "--points",
+                     "encoder.blocks.0.attn.pattern,decoder.blocks.1.cross_attn.pattern,logits", "-o",
+                     self.path("x.safetensors"))
+        tensors, _ = read_safetensors(self.path("x.safetensors"))
+        self.assertEqual(tensors["encoder.blocks.0.attn.pattern"][0], [3, 3, 3])
+        self.assertEqual(tensors["decoder.blocks.1.cross_attn.pattern"][0], [3, 2, 3])
+        self.succeed("logits", self.PAIR, "--ids", "5,6", "--source-ids", "1,2,3", "-o", self.path("l.safetensors"))
+        self.assertEqual(read_safetensors(self.path("l.safetensors"))[0]["logits"], tensors["logits"])
 
 
 if __name__ == "__main__":
