@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "generate": ["model/", "tokenizers/", "core/", "liuli/error.h", "liuli/config.h", "liuli/generation.h",
                  "kernels/kernels.h"],  # softmax and argmax over the logits
     "trace": ["generate/", "model/", "ops/", "tokenizers/", "core/", "liuli/error.h", "liuli/norm_kind.h",
-              "liuli/config.h", "liuli/trace.h", "liuli/hook.h", "liuli/explain.h", "liuli/report.h"],
+              "liuli/config.h", "liuli/trace.h", "liuli/hook.h", "liuli/explain.h", "liuli/number_explanation.h", "liuli/report.h"],
     "convert": ["model/", "formats/", "tokenizers/", "core/", "liuli/error.h", "liuli/config.h", "liuli/convert.h", "liuli/synth.h",
                 "kernels/kernels.h"],  # decode_row: what an encoder is measured against
     "report": ["convert/", "trace/", "generate/", "model/", "formats/", "tokenizers/", "core/", "liuli/error.h",

@@ -278,6 +278,14 @@ std::string Place::alias() const {
   return info.in_block ? fmt::format("blocks.{}.{}", layer, info.alias) : info.alias;
 }
 
+const char* axis_name(Axis axis) {
+  constexpr const char* kNames[] = {
+      "n_tokens", "n_tokens",    "n_heads",     "n_kv_heads",   "head_dim",  "v_head_dim",
+      "d_model",  "d_ff",        "q_lora_rank", "kv_lora_rank", "n_experts", "n_experts_active",
+      "n_groups", "expert_d_ff", "shared_d_ff", "vocab_size",   "1"};
+  return kNames[static_cast<size_t>(axis)];
+}
+
 int64_t axis_size(const ModelConfig& c, Axis axis) {
   switch (axis) {
     case Axis::token:

@@ -142,6 +142,8 @@ struct TokenCounts {
   int64_t tokens = 0, source = 0;
 };
 std::vector<int64_t> place_shape(const ModelConfig& config, const Place& place, TokenCounts counts);
+/// "n_tokens", "n_heads", …
+const char* axis_name(Axis axis);
 /// The length of one index, of those that do not count tokens.
 int64_t axis_size(const ModelConfig& config, Axis axis);
 

@@ -112,14 +112,6 @@ void add_output(const ModelConfig& c, std::vector<Place>& places) {
   }
 }
 
-const char* axis_name(Axis axis) {
-  constexpr const char* kNames[] = {
-      "n_tokens", "n_tokens",    "n_heads",     "n_kv_heads",   "head_dim",  "v_head_dim",
-      "d_model",  "d_ff",        "q_lora_rank", "kv_lora_rank", "n_experts", "n_experts_active",
-      "n_groups", "expert_d_ff", "shared_d_ff", "vocab_size",   "1"};
-  return kNames[static_cast<size_t>(axis)];
-}
-
 }  // namespace
 
 std::vector<Place> all_places(const ModelConfig& config) {

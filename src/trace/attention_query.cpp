@@ -1,0 +1,208 @@
+#include "trace/attention_query.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "core/half.h"
+#include "ops/linear.h"
+
+namespace liuli::numbers {
+namespace {
+
+constexpr int64_t kBlock = 256;  // positions between two looks at the running maximum
+
+double to_bf16(float x) { return static_cast<double>(bf16_to_f32(f32_to_bf16(x))); }
+
+// W x in the run's class: what latent attention multiplies on without showing it.
+std::vector<float> product(OpContext& ops, const Matrix& m, std::span<const float> x) {
+  const Arena::Scope scratch(ops.scratch);
+  Rows in = make_rows(ops.scratch, 1, m.d_in()), out = make_rows(ops.scratch, 1, m.d_out());
+  std::copy(x.begin(), x.end(), in.row(0));
+  linear_forward(ops, in, {LinearJob{&m, nullptr, out}});
+  return {out.row(0), out.row(0) + m.d_out()};
+}
+
+}  // namespace
+
+AttentionQuery::AttentionQuery(Calculation& c, int64_t head, int64_t token)
+    : c_(c), kernels_(c.run().ops.attention), head_(head), token_(token) {
+  const bool cross = c.place().stack == Stack::cross;
+  q_place_ = c.beside(cross ? Point::attn_q : Point::attn_rot_q);
+  k_place_ = c.beside(cross ? Point::attn_k : Point::attn_rot_k);
+  v_place_ = c.beside(Point::attn_v);
+  if (const Attention* a = plain_attention(c))
+    load_plain(*a);
+  else if (c.run().ops.product_class == ProductClass::decode)
+    load_absorbed(*latent_attention(c));
+  else
+    load_expanded(*latent_attention(c));
+  const std::vector<int64_t> shape =
+      place_shape(c.config(), c.beside(Point::attn_pattern), c.run().rows.counts());
+  visible_.end = causal_ ? std::min(token + 1, shape[2]) : shape[2];
+  visible_.begin = window_ > 0 ? std::max<int64_t>(0, token - window_ + 1) : 0;
+}
+
+std::vector<float> AttentionQuery::slice(const Place& place, int64_t token, int64_t first, int64_t n) const {
+  const auto row = c_.run().rows.row(place, token);
+  return {row.begin() + first, row.begin() + first + n};
+}
+
+void AttentionQuery::load_plain(const Attention& a) {
+  kv_head_ = head_ / (a.n_heads / a.n_kv_heads);
+  value_dim_ = a.value_dim;
+  scale_ = a.scale;
+  soft_cap_ = a.soft_cap;
+  causal_ = a.causal;
+  window_ = a.sliding_window;
+  q_ = slice(q_place_, token_, head_ * a.head_dim, a.head_dim);
+  const ProductClass product_class = c_.run().ops.product_class;
+  const bool rounded = product_class == ProductClass::prompt || product_class == ProductClass::decode;
+  if (rounded && a.key_offset != nullptr) offset_ = a.key_offset + kv_head_ * a.head_dim;
+}
+
+void AttentionQuery::load_expanded(const LatentAttention& a) {
+  kv_head_ = head_;
+  value_dim_ = a.shape.v_head_dim;
+  scale_ = a.scale;
+  const int64_t width = a.shape.qk_nope_head_dim + a.shape.qk_rope_head_dim;
+  q_ = slice(q_place_, token_, head_ * width, width);
+}
+
+void AttentionQuery::load_absorbed(const LatentAttention& a) {
+  absorbed_ = true;
+  nope_ = a.shape.qk_nope_head_dim;
+  rank_ = value_dim_ = a.shape.kv_lora_rank;
+  scale_ = a.scale;
+  v_place_ = c_.beside(Point::attn_kv_latent);
+  const int64_t rope = a.shape.qk_rope_head_dim, width = nope_ + rope;
+  q_ = product(c_.run().ops, a.k_up_t[static_cast<size_t>(head_)],
+               slice(q_place_, token_, head_ * width, nope_));
+  const std::vector<float> turned = slice(q_place_, token_, head_ * width + nope_, rope);
+  q_.insert(q_.end(), turned.begin(), turned.end());
+}
+
+std::vector<float> AttentionQuery::values(int64_t at) const {
+  return slice(v_place_, at, absorbed_ ? 0 : kv_head_ * value_dim_, value_dim_);
+}
+
+std::vector<float> AttentionQuery::key(int64_t at) const {
+  if (absorbed_) {
+    std::vector<float> k = values(at);
+    const std::vector<float> turned = slice(k_place_, at, nope_, width() - rank_);
+    k.insert(k.end(), turned.begin(), turned.end());
+    return k;
+  }
+  std::vector<float> k = slice(k_place_, at, kv_head_ * width(), width());
+  for (int64_t d = 0; offset_ != nullptr && d < width(); d++) k[static_cast<size_t>(d)] -= offset_[d];
+  return k;
+}
+
+double AttentionQuery::used_query(int64_t d, bool rounded) const {
+  const float q = q_[static_cast<size_t>(d)];
+  return rounded ? to_bf16(q * scale_) : static_cast<double>(q) * static_cast<double>(scale_);
+}
+
+std::vector<double> AttentionQuery::used_key(int64_t at) const {
+  const std::vector<float> stored =
+      as_stored(kernels_, key(at), std::vector<float>(static_cast<size_t>(value_dim_))).k;
+  return {stored.begin(), stored.end()};
+}
+
+NumberOperand AttentionQuery::query_operand(int64_t d) const {
+  if (!absorbed_) return c_.operand(q_place_, {token_, head_, d});
+  if (d >= rank_) return c_.operand(q_place_, {token_, head_, nope_ + d - rank_});
+  return Calculation::named(fmt::format("(K_upᵀ · {})[{},{},{}]", q_place_.name(), token_, head_, d),
+                            static_cast<double>(q_[static_cast<size_t>(d)]));
+}
+
+NumberOperand AttentionQuery::key_operand(int64_t at, int64_t d) const {
+  if (!absorbed_) return c_.operand(k_place_, {at, kv_head_, d});
+  if (d >= rank_) return c_.operand(k_place_, {at, 0, nope_ + d - rank_});
+  return c_.operand(v_place_, {at, d});
+}
+
+NumberOperand AttentionQuery::value_operand(int64_t at, int64_t d) const {
+  NumberOperand v = c_.operand(v_place_, {at, kv_head_, d});
+  const std::vector<float> formed = values(at);
+  v.used = static_cast<double>(
+      as_stored(kernels_, std::vector<float>(q_.size()), formed).v[static_cast<size_t>(d)]);
+  return v;
+}
+
+double AttentionQuery::offset_score() const {
+  double dot = 0;
+  for (int64_t d = 0; offset_ != nullptr && d < width(); d++)
+    dot += static_cast<double>(q_[static_cast<size_t>(d)]) * static_cast<double>(offset_[d]);
+  return dot * static_cast<double>(scale_);
+}
+
+double AttentionQuery::offset_magnitude() const {
+  double sum = 0;
+  for (int64_t d = 0; offset_ != nullptr && d < width(); d++)
+    sum += std::fabs(static_cast<double>(q_[static_cast<size_t>(d)]) * static_cast<double>(offset_[d]));
+  return sum * static_cast<double>(scale_);
+}
+
+AttentionQuery::Weights AttentionQuery::run_kernel() const {
+  const auto head_dim = static_cast<int>(width()), value_dim = static_cast<int>(value_dim_);
+  const int64_t n_keys = visible_.end,
+                n_pages = (n_keys + kernels::kPagePositions - 1) / kernels::kPagePositions;
+  std::vector<AlignedBuffer> pages;
+  std::vector<const uint8_t*> page_list;
+  for (int64_t p = 0; p < n_pages; p++) {
+    pages.emplace_back(kernels_.page_bytes(head_dim, value_dim));
+    page_list.push_back(pages.back().data());
+  }
+  for (int64_t at = 0; at < n_keys; at++)
+    kernels_.append(pages[static_cast<size_t>(at / kernels::kPagePositions)].data(),
+                    static_cast<int>(at % kernels::kPagePositions), key(at).data(), values(at).data(),
+                    head_dim, value_dim);
+  std::vector<float> scores(static_cast<size_t>(n_keys)), z(static_cast<size_t>(value_dim));
+  float max = 0, sum = 0;
+  kernels::AttentionArgs args{};
+  args.q = q_.data();
+  args.z = z.data();
+  args.q_row = args.q_head = head_dim;
+  args.z_row = args.z_head = value_dim;
+  args.pages = page_list.data();
+  args.first_position = static_cast<int>(token_);
+  args.n_rows = args.group = 1;
+  args.head_dim = head_dim;
+  args.value_dim = value_dim;
+  args.n_keys = static_cast<int>(n_keys);
+  args.causal = causal_;
+  args.window = window_;
+  args.scale = scale_;
+  args.soft_cap = soft_cap_;
+  args.scores = scores.data();
+  args.row_max = &max;
+  args.row_sum = &sum;
+  AlignedBuffer scratch(kernels_.scratch_bytes(head_dim, value_dim, 1) + 64);
+  kernels_.attend(args, scratch.data());
+
+  Weights weights;
+  weights.weighted = z;
+  double total = 0;
+  float running = -1e30f;
+  for (int64_t at = visible_.begin; at < visible_.end;) {
+    const int64_t end = std::min(visible_.end, (at / kBlock + 1) * kBlock);
+    for (int64_t i = at; i < end; i++) running = std::max(running, scores[static_cast<size_t>(i)]);
+    std::vector<float> p(static_cast<size_t>(end - at));
+    kernels_.pattern(scores.data() + at, running, 1.0f, static_cast<int>(end - at), p.data());
+    const double rescale = std::exp(static_cast<double>(running) - static_cast<double>(max));
+    for (const float weight : p) {
+      weights.pattern.push_back(static_cast<double>(weight) * rescale);
+      weights.used.push_back((kernels_.bf16_weights ? to_bf16(weight) : static_cast<double>(weight)) *
+                             rescale);
+      total += weights.pattern.back();
+    }
+    at = end;
+  }
+  for (double& w : weights.pattern) w /= total;
+  for (double& w : weights.used) w /= total;
+  return weights;
+}
+
+}  // namespace liuli::numbers
