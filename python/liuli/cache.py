@@ -280,7 +280,7 @@ class ActivationCache(Mapping):
     def logit_lens(self, pos_slice: PosSlice = -1, incl_mid: bool = False, return_labels: bool = False) -> Labelled:
         """The logits the model would give if it stopped at each block: final norm and W_U on the stream there.
 
-        The last row equals the run's logits to rounding. Shapes: [n_streams, (pos,) d_vocab].
+        The last row equals the run's logits to the rounding of its product class. Shapes: [n_streams, (pos,) d_vocab].
         """
         streams, labels = self.accumulated_resid(incl_mid=incl_mid, apply_ln=True, pos_slice=pos_slice, return_labels=True)
         logits = streams @ self.model.W_U
