@@ -24,12 +24,13 @@ MAY_INCLUDE = {
     "generate": ["model/", "tokenizers/", "core/", "liuli/error.h", "liuli/config.h", "liuli/generation.h",
                  "kernels/kernels.h"],  # softmax and argmax over the logits
     "trace": ["generate/", "model/", "ops/", "tokenizers/", "core/", "liuli/error.h", "liuli/norm_kind.h",
-              "liuli/config.h", "liuli/trace.h", "liuli/hook.h", "liuli/explain.h", "liuli/number_explanation.h", "liuli/report.h"],
+              "liuli/config.h", "liuli/trace.h", "liuli/hook.h", "liuli/explain.h", "liuli/number_explanation.h", "liuli/report.h",
+              "liuli/attribution.h"],
     "convert": ["model/", "formats/", "tokenizers/", "core/", "liuli/error.h", "liuli/config.h", "liuli/convert.h", "liuli/synth.h",
                 "kernels/kernels.h"],  # decode_row: what an encoder is measured against
     "report": ["convert/", "trace/", "generate/", "model/", "formats/", "tokenizers/", "core/", "liuli/error.h",
                "liuli/norm_kind.h", "liuli/config.h", "liuli/trace.h", "liuli/report.h", "liuli/diff.h", "liuli/shape.h", "liuli/model_file.h",
-               "liuli/generation.h", "kernels/kernels.h"],  # decode_row, for a tensor's values; the name of the level, for the plan
+               "liuli/generation.h", "liuli/tour.h", "kernels/kernels.h"],  # decode_row, for a tensor's values; the name of the level, for the plan
     "train": ["trace/", "generate/", "model/", "ops/", "formats/", "tokenizers/", "core/", "liuli/error.h", "liuli/config.h",
               "liuli/norm_kind.h", "kernels/kernels.h"],  # decode_row: weights of files become f32
     "engine": ["train/", "report/", "convert/", "trace/", "generate/", "model/", "ops/", "formats/", "tokenizers/", "kernels/", "core/",
@@ -42,8 +43,8 @@ ONLY_IN = {
     ("model", "formats/weight_source.h"): ["families/", "load.", "bind", "tensor_roles.h", "weights.h"],  # nothing else knows that files exist
 }
 
-# Public headers may include public headers; programs of examples/ nothing else; tests/ and bench/ may see everything.
-OUTSIDE_SRC = {"include": ["liuli/"], "examples": ["liuli/"], "tests": None, "bench": None}
+# Public headers may include public headers; programs of examples/ nothing else; python/ is an edge like cli; tests/ and bench/ may see everything.
+OUTSIDE_SRC = {"include": ["liuli/"], "examples": ["liuli/"], "python": ["liuli/", "core/"], "tests": None, "bench": None}
 
 # Other people's headers, by the beginning of their path: the folders that may see them. Names not listed are the C and
 # C++ library's, the system's and the compiler's.
@@ -52,7 +53,7 @@ EXTERNAL = {
     "immintrin.h": ["kernels"],
     "CLI/": ["cli"],
     "utf8proc.h": ["tokenizers", "trace", "cli"],
-    "nlohmann/json.hpp": ["core", "formats", "tokenizers", "trace", "report", "engine", "cli"],
+    "nlohmann/json.hpp": ["core", "formats", "tokenizers", "trace", "report", "train", "engine", "cli"],
     "gtest/": [],  # tests only
 }
 

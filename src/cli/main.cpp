@@ -63,6 +63,8 @@ void describe(CLI::App& app, Program& program) {
   add_synth_command(app, program);
   add_quantize_command(app, program);
   add_imatrix_command(app, program);
+  add_train_command(app, program);
+  add_train_tokenizer_command(app, program);
   add_bench_command(app, program);
 }
 

@@ -93,6 +93,11 @@ std::string resolve_model(const std::string& model) {
                                                 model, joined(places, ", ")));
 }
 
+std::string resolve_data(const std::string& file) {
+  const std::string cached = cache_folder() + "/data/" + file;
+  return !exists(file) && exists(cached) ? cached : file;
+}
+
 Engine load_engine(const ModelOptions& options) {
   LoadSettings settings = options.settings;
   settings.product_class = product_class(options.product_class);

@@ -25,6 +25,9 @@ void add_chat_template_option(CLI::App& command, std::string& chat_template);
 /// <cache>/models/smollm2.gguf. Errors: not_found, naming the places looked at.
 std::string resolve_model(const std::string& model);
 
+/// A file as it is; one that is not there is looked for in <cache>/data.
+std::string resolve_data(const std::string& file);
+
 /// Loads with a progress bar; Ctrl-C stops it (Error cancelled) where an InterruptGuard lives.
 Engine load_engine(const ModelOptions& options);
 

@@ -184,7 +184,8 @@ void multiply_decoded(const OpContext& c, const Product& p, int first, int last,
   }
 }
 
-// Weights that lie as plain f32 rows (training's): multiplied where they are.
+// Weights that lie as plain f32 rows (training's): multiplied where they are, all rows of x in one go, so that the
+// weights are packed once and not once per group of rows.
 void multiply_plain_rows(OpContext& c, const Product& p) {
   const Matrix& w = *p.job.weight;
   gemm(c, {p.x.n, w.d_out(), p.x.width, p.x.data, p.x.stride, 1, w.f32_rows(), 1, p.x.width, p.job.y.data,
@@ -208,8 +209,6 @@ void f32_class(OpContext& c, std::span<Product> products) {
       multiply_f32(kernels_of(c, *p.job.weight).product_f32, p, first, last);
     add_bias(p.job, first, last);
   });
-  for (const Product& p : products)
-    if (!p.job.weight->has_panels()) multiply_plain_rows(c, p);
 }
 
 // Eight partial sums let the compiler use vectors; the order is fixed all the same.
@@ -287,6 +286,8 @@ void multiply(OpContext& c, std::span<const Product> products) {
     case ProductClass::decode:
       return in_row_groups(c, products, kDecodeRows, decode_class);
     case ProductClass::f32:
+      for (const Product& p : products)
+        if (!p.job.weight->has_panels()) multiply_plain_rows(c, p);
       return in_row_groups(c, products, kPromptRows, f32_class);
     case ProductClass::exact:
       return in_row_groups(c, products, kPromptRows, exact_class);

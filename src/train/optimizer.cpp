@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/transformer.h"
+#include "train/muon.h"
+
 namespace liuli {
 namespace {
 
@@ -62,7 +65,33 @@ Optimizer::Optimizer(Parameters& parameters, const OptimizerSettings& settings)
     : parameters_(parameters), settings_(settings) {
   for (const Parameter& p : parameters_.all()) {
     first_.emplace_back(static_cast<size_t>(p.size));
-    if (settings.kind != OptimizerKind::sgd) second_.emplace_back(static_cast<size_t>(p.size));
+    const bool one = settings.kind == OptimizerKind::sgd || takes_muon(p);
+    second_.emplace_back(one ? size_t{0} : static_cast<size_t>(p.size));
+  }
+}
+
+bool Optimizer::takes_muon(const Parameter& p) const {
+  return settings_.kind == OptimizerKind::muon && p.shape.size() == 2 && p.spec.layer >= 0;
+}
+
+void Optimizer::muon_steps(ThreadPool& pool, float learning_rate) {
+  const auto& best = kernels::best_kernels();
+  OpContext c{best, best.rows, attention_kernels(ProductClass::f32), pool, scratch_, ProductClass::f32};
+  const auto momentum = static_cast<float>(settings_.momentum),
+             decay = static_cast<float>(settings_.weight_decay);
+  for (size_t i = 0; i < parameters_.all().size(); i++) {
+    Parameter& p = parameters_.all()[i];
+    if (!takes_muon(p)) continue;
+    const Arena::Scope scope(scratch_);
+    float *update = scratch_.floats(p.size), *b = first_[i].data();
+    for (int64_t j = 0; j < p.size; j++) {
+      b[j] = momentum * b[j] + p.gradient[j];
+      update[j] = p.gradient[j] + momentum * b[j];
+    }
+    orthogonalise(c, update, p.shape[0], p.shape[1]);
+    const auto scale = 0.2f * std::sqrt(static_cast<float>(std::max(p.shape[0], p.shape[1])));
+    for (int64_t j = 0; j < p.size; j++)
+      p.value[j] -= learning_rate * (scale * update[j] + decay * p.value[j]);
   }
 }
 
@@ -73,15 +102,17 @@ void Optimizer::step(ThreadPool& pool, double learning_rate) {
   const auto inverse1 = static_cast<float>(1 / (1 - std::pow(o.beta1, t)));
   const auto inverse2 = static_cast<float>(1 / (1 - std::pow(o.beta2, t)));
   const auto lr = static_cast<float>(learning_rate);
+  if (o.kind == OptimizerKind::muon) muon_steps(pool, lr);
   for_each_piece(pool, pieces_of(parameters_), [&](const Piece& piece, size_t) {
     Parameter& p = parameters_.all()[piece.parameter];
+    if (takes_muon(p)) return;
     const float decay = p.is_matrix() || o.decay_vectors ? static_cast<float>(o.weight_decay) : 0.0f;
     float* first = first_[piece.parameter].data() + piece.begin;
     const int64_t n = piece.end - piece.begin;
     if (o.kind == OptimizerKind::sgd)
       return sgd_piece({static_cast<float>(o.momentum), lr, decay, steps_ == 1, o.nesterov},
                        p.gradient + piece.begin, n, p.value + piece.begin, first);
-    const bool decoupled = o.kind == OptimizerKind::adamw;
+    const bool decoupled = o.kind != OptimizerKind::adam;
     adam_piece({static_cast<float>(o.beta1), static_cast<float>(o.beta2), inverse1, inverse2,
                 static_cast<float>(o.eps), lr, decoupled ? decay : 0.0f, decoupled ? 0.0f : decay},
                p.gradient + piece.begin, n, p.value + piece.begin, first,

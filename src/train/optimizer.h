@@ -7,7 +7,7 @@
 
 namespace liuli {
 
-enum class OptimizerKind { adamw, adam, sgd };
+enum class OptimizerKind { adamw, adam, sgd, muon };
 
 struct OptimizerSettings {
   OptimizerKind kind = OptimizerKind::adamw;
@@ -15,7 +15,7 @@ struct OptimizerSettings {
   double weight_decay = 0.1;  ///< adamw: θ −= lr · wd · θ; adam, sgd: g += wd · θ
   bool decay_vectors =
       false;              ///< norms and biases too; usually only tensors with two or more dimensions decay
-  double momentum = 0.9;  ///< sgd
+  double momentum = 0.9;  ///< sgd, muon
   bool nesterov = false;  ///< sgd
 };
 
@@ -23,6 +23,9 @@ struct OptimizerSettings {
 /// threads.
 ///   adamw  m ← β₁m + (1 − β₁)g,  v ← β₂v + (1 − β₂)g²,  θ ← θ − lr (m̂ / (√v̂ + eps) + wd θ)
 ///   sgd    b ← μb + g (b = g at first),  θ ← θ − lr b
+///   muon   matrices inside blocks: b ← μb + g,  θ ← θ − lr (0.2 √max(d_out, d_in) · orthogonalised(g + μb) + wd θ);
+///          everything else as adamw. The factor makes its steps as long as AdamW's usual ones, so that one learning
+///          rate serves both (Liu et al. 2025, arXiv 2502.16982).
 class Optimizer {
  public:
   Optimizer(Parameters& parameters, const OptimizerSettings& settings);
@@ -36,8 +39,12 @@ class Optimizer {
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
+  bool takes_muon(const Parameter& p) const;
+  void muon_steps(ThreadPool& pool, float learning_rate);
+
   Parameters& parameters_;
   OptimizerSettings settings_;
+  Arena scratch_;
   std::vector<std::vector<float>> first_, second_;
   int64_t steps_ = 0;
 };

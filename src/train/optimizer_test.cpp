@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "model/transformer.h"
+#include "train/muon.h"
 #include "train/schedule.h"
 
 namespace liuli {
@@ -59,6 +63,31 @@ TEST(Optimizer, FollowsSgdWithMomentum) {
   s.weight_decay = 0;
   // b = 0.1, −0.11, 0.201, 0.2309, −0.19219; θ −= 0.01 b
   expect_sequence(follow(s), {0.999, 1.0001, 0.99809, 0.995781, 0.9977029});
+}
+
+// Singular values of a 2 × 2 matrix from its Frobenius norm and determinant.
+TEST(Muon, MakesSingularValuesAlike) {
+  for (const bool tall : {false, true}) {
+    float g[6] = {3, 0.5f, -1, 0.2f, 0.1f, 0.4f};
+    const int64_t rows = tall ? 3 : 2, columns = tall ? 2 : 3;
+    Arena scratch;
+    ThreadPool pool(2);
+    const auto& best = kernels::best_kernels();
+    OpContext c{best, best.rows, attention_kernels(ProductClass::f32), pool, scratch, ProductClass::f32};
+    orthogonalise(c, g, rows, columns);
+    const int64_t along = tall ? 1 : columns, across = tall ? columns : 1;
+    double gram[2][2] = {};
+    for (int i = 0; i < 2; i++)
+      for (int j = 0; j < 2; j++)
+        for (int k = 0; k < 3; k++)
+          gram[i][j] +=
+              static_cast<double>(g[i * along + k * across]) * static_cast<double>(g[j * along + k * across]);
+    const double trace = gram[0][0] + gram[1][1];
+    const double det = gram[0][0] * gram[1][1] - gram[0][1] * gram[1][0];
+    const double root = std::sqrt(std::max(0.0, trace * trace / 4 - det));
+    EXPECT_LT(std::sqrt(trace / 2 + root), 1.3);
+    EXPECT_GT(std::sqrt(trace / 2 - root), 0.6);
+  }
 }
 
 TEST(Schedule, WarmsUpAndFallsAlongACosine) {

@@ -53,14 +53,16 @@ class TrainStep::Keeper final : public Probe {
   Keeper(TrainStep& step, OpContext& ops, Keep keep, Saved& saved)
       : step_(step), ops_(ops), keep_(keep), saved_(saved) {}
 
-  bool wants(const Place& place) const override { return keeps(place) || drops(place); }
+  bool wants(const Place& place) const override { return keeps(place) || drops(place) || watches(place); }
   void see(const ProbedValue& value) override {
     if (drops(value.place)) step_.dropout_.apply(ops_, value.place, value.rows);
+    if (watches(value.place)) step_.watcher->see(value);
     if (keeps(value.place)) saved_.see(value);
   }
   bool sees_batches() const override { return true; }
 
  private:
+  bool watches(const Place& place) const { return step_.watcher != nullptr && step_.watcher->wants(place); }
   // A block that is formed again begins from rows that were dropped already.
   bool drops(const Place& place) const {
     const bool again = &saved_ == &step_.layer_saved_ && place.point == Point::resid_pre;

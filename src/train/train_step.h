@@ -65,6 +65,8 @@ class TrainStep {
   /// Called on the way back with the gradient of each block's output (layer n_layers: of the last block's), for those who
   /// watch.
   std::function<void(int layer, Rows dx)> on_gradient;
+  /// Sees every value of a forward pass that it wants, after dropout; it must see batches. Null: nobody.
+  Probe* watcher = nullptr;
 
  private:
   class Keeper;

@@ -201,6 +201,26 @@ const TensorInfo* ConfigReader::find_tensor(const char* gguf, const char* huggin
   return nullptr;
 }
 
+// The rows of the embedding are the vocabulary. A model yet to be made has no tensors: its configuration alone counts.
+void ConfigReader::read_vocabulary(const Common& options, ModelConfig& c) {
+  const Key vocab{"vocab_size", "vocab_size"};
+  if (source_.tensors().empty()) {
+    c.vocab_size = count(vocab, kMaxVocab);
+    c.tied_embeddings = flag_or({nullptr, "tie_word_embeddings"}, true);
+    return;
+  }
+  const TensorInfo* embedding = find_tensor("token_embd.weight", options.embedding);
+  if (embedding == nullptr || embedding->shape.size() != 2)
+    throw Error(ErrorCode::corrupt_file,
+                fmt::format("{}: tensor {} is missing or not a matrix", source_.path(),
+                            is_gguf() ? "token_embd.weight" : options.embedding));
+  c.vocab_size = embedding->shape[0];
+  const int64_t stated = count_or(vocab, c.vocab_size, kMaxVocab);
+  if (stated != c.vocab_size)
+    corrupt(vocab, fmt::format("is {}, {} has {} rows", stated, embedding->name, c.vocab_size));
+  c.tied_embeddings = find_tensor("output.weight", options.output) == nullptr;
+}
+
 ModelConfig ConfigReader::common(const char* family) { return common(family, Common{}); }
 
 ModelConfig ConfigReader::common(const char* family, const Common& options) {
@@ -230,17 +250,7 @@ ModelConfig ConfigReader::common(const char* family, const Common& options) {
           : number({"attention.layer_norm_epsilon", "layer_norm_epsilon|layer_norm_eps|norm_epsilon"});
   c.final_norm = options.norm;
   c.attention_scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
-  const TensorInfo* embedding = find_tensor("token_embd.weight", options.embedding);
-  if (embedding == nullptr || embedding->shape.size() != 2)
-    throw Error(ErrorCode::corrupt_file,
-                fmt::format("{}: tensor {} is missing or not a matrix", source_.path(),
-                            is_gguf() ? "token_embd.weight" : options.embedding));
-  c.vocab_size = embedding->shape[0];
-  const Key vocab{"vocab_size", "vocab_size"};
-  const int64_t stated = count_or(vocab, c.vocab_size, kMaxVocab);
-  if (stated != c.vocab_size)
-    corrupt(vocab, fmt::format("is {}, {} has {} rows", stated, embedding->name, c.vocab_size));
-  c.tied_embeddings = find_tensor("output.weight", options.output) == nullptr;
+  read_vocabulary(options, c);
   return c;
 }
 

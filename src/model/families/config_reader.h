@@ -68,6 +68,7 @@ class ConfigReader {
   [[noreturn]] void corrupt(Key key, const std::string& what) const;
 
  private:
+  void read_vocabulary(const Common& options, ModelConfig& config);
   std::string present(Key key);
   std::string shown(Key key) const;
   void read_scaling(RopeConfig& rope, const std::string& section, int64_t context);
