@@ -27,6 +27,8 @@ void add_synth_command(CLI::App& app, Program& program);
 void add_quantize_command(CLI::App& app, Program& program);
 void add_imatrix_command(CLI::App& app, Program& program);
 void add_bench_command(CLI::App& app, Program& program);
+void add_train_command(CLI::App& app, Program& program);
+void add_train_tokenizer_command(CLI::App& app, Program& program);
 
 /// A check whose range does not clutter the option's name in the help; the description tells what matters.
 inline CLI::Validator quiet(CLI::Validator check) { return check.description(""); }
