@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "liuli/norm_kind.h"
+#include "liuli/number_explanation.h"
 
 namespace liuli {
 
@@ -178,6 +179,10 @@ struct TextStyle {
 
 /// The explanation as lines for a terminal, ending with a newline. Tables and plots are not wrapped.
 std::string render_text(const Explanation& explanation, const TextStyle& style = {});
+/// One number of a run with its `max_terms` largest terms (0: all), partial sums, roundings, stored bits and both
+/// comparisons. Lines are not wrapped: names stay whole, so that they can be copied.
+std::string render_text(const NumberExplanation& explanation, Language language, size_t max_terms = 8,
+                        const TextStyle& style = {});
 /// The machine form; infinities become the strings "inf" and "-inf", an empty cell null.
 void to_json(nlohmann::json& json, const Explanation& explanation);
 /// The machine form as indented text.

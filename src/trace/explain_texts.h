@@ -143,6 +143,21 @@ enum class Text {
   note_article_models,
   note_explosion_equal,
   note_explosion_differs,
+  // one number of a run
+  number_where,
+  number_rounding,
+  number_terms,
+  number_candidates,
+  number_others,
+  number_sum,
+  number_stored,
+  number_bits,
+  number_recomputed,
+  number_run,
+  number_agrees,
+  number_differs,
+  number_exact,
+  number_next,
   kCount  // not a text
 };
 
