@@ -23,7 +23,9 @@ struct QuantizeSettings {
   bool pure =
       false;  ///< the mix's main type for every matrix (where its block does not fit, the next smaller)
   std::string imatrix;  ///< an importance matrix file; "": every column counts the same
-  int threads = 0;      ///< 0: every CPU this process may use; changes no byte
+  bool no_tokenizer =
+      false;        ///< of a folder: leave its tokenizer out (one that GGUF cannot express is refused)
+  int threads = 0;  ///< 0: every CPU this process may use; changes no byte
   std::function<void(int64_t done, int64_t total)> on_progress;  ///< bytes of the input; may throw to stop
 };
 
@@ -43,12 +45,14 @@ struct QuantizeReport {
   std::vector<std::string> warnings;
 };
 
-/// Writes the model at `input` (GGUF, also split) as one GGUF file with other types. Every key is carried over bit for
-/// bit; general.file_type and general.quantization_version say what is new. One piece of one tensor is in memory at a
-/// time. The file appears whole or not at all.
+/// Writes the model at `input` as one GGUF file with other types. Of a GGUF file (also split) every key is carried over
+/// bit for bit; general.file_type and general.quantization_version say what is new. A Hugging Face folder, or a
+/// safetensors file in one, gets GGUF's keys, names, arrangement of rows, and tokenizer; with type f32, f16 or bf16 that
+/// is a conversion. One piece of one tensor is in memory at a time. The file appears whole or not at all.
 ///
 /// Errors: not_found (no such type), invalid_argument (a bad expression, a type whose blocks do not fit or that cannot be written,
-/// a value that does not fit F16, an importance matrix of another model), corrupt_file (also for NaN and Inf in a
+/// a value that does not fit F16, an importance matrix of another model), unsupported (a folder that GGUF cannot
+/// express: its family, a key, its tokenizer), corrupt_file (also for NaN and Inf in a
 /// tensor, naming it), those of reading and writing, and what on_progress throws.
 QuantizeReport quantize_file(const std::string& input, const std::string& output,
                              const QuantizeSettings& settings = {});

@@ -160,10 +160,13 @@ void add_type_options(CLI::App& command, QuantizeOptions& options) {
 void add_quantize_command(CLI::App& app, Program& program) {
   auto options = std::make_shared<QuantizeOptions>();
   auto* command = app.add_subcommand(
-      "quantize", "write a model with smaller weights, with as little error as a search finds");
+      "quantize",
+      "write a model as GGUF, from GGUF or from a Hugging Face folder, with smaller weights if asked for");
   command->group("Files");
-  command->add_option("MODEL", options->model,
-                      "a GGUF file (the first part of a split one), or a model's short name");
+  command->add_option(
+      "MODEL", options->model,
+      "a GGUF file (the first part of a split one), a folder with config.json and safetensors, "
+      "or a model's short name");
   command
       ->add_option("-o,--output", options->output, "the GGUF file to write; it appears whole or not at all")
       ->type_name("FILE");
@@ -175,6 +178,8 @@ void add_quantize_command(CLI::App& app, Program& program) {
   command->add_option("--threads", options->settings.threads, "0: every CPU; the file does not depend on it")
       ->check(quiet(CLI::Range(0, 4096)))
       ->capture_default_str();
+  command->add_flag("--no-tokenizer", options->settings.no_tokenizer,
+                    "leave a folder's tokenizer out (needed where GGUF cannot express it)");
   command->add_flag("--dry-run", options->dry_run, "only the types and sizes");
   command->add_flag("--list", options->list, "only the types there are");
   add_json_flag(*command, program);
@@ -182,9 +187,13 @@ void add_quantize_command(CLI::App& app, Program& program) {
       "error is ‖w − ŵ‖ / ‖w‖ of a tensor as it was read against what the new file decodes to. Norms, biases "
       "and\n"
       "other vectors stay F32. Where a row is no whole number of blocks, a type with smaller blocks steps "
-      "in.\n\n"
+      "in.\n"
+      "A folder becomes GGUF with its tokenizer and chat template; as f32, f16 or bf16 (whichever it has) no "
+      "value\n"
+      "changes. So does a model that `liuli train` wrote.\n\n"
       "Examples:\n"
       "  liuli quantize model-f16.gguf -o model.gguf --type q4_k_m\n"
+      "  liuli quantize path/to/folder -o model-bf16.gguf --type bf16\n"
       "  liuli quantize model-f16.gguf -o model.gguf --type q4_k_s --tensor 'ffn_down=q6_k' --imatrix "
       "im.gguf\n"
       "  liuli quantize model-f16.gguf --type q3_k_m --dry-run");

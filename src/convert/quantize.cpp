@@ -237,7 +237,8 @@ std::vector<GgufTensorSpec> tensor_specs(const QuantizeSource& source, const Qua
 
 QuantizeReport report_of(const QuantizeSource& source, const QuantizePlan& plan) {
   QuantizeReport report;
-  report.warnings = plan.warnings;
+  report.warnings = source.warnings;
+  report.warnings.insert(report.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   for (size_t i = 0; i < source.tensors.size(); i++) {
     const SourceTensor& tensor = source.tensors[i];
     QuantizedTensor entry{tensor.name,
@@ -287,7 +288,7 @@ void refuse_same_file(const std::string& input, const std::string& output) {
 }  // namespace
 
 QuantizeReport plan_quantize(const std::string& input, const QuantizeSettings& settings) {
-  const QuantizeSource source = open_quantize_source(input);
+  const QuantizeSource source = open_quantize_source(input, !settings.no_tokenizer);
   const QuantizePlan plan = make_quantize_plan(source, settings);
   const auto importance = importance_of(settings);
   QuantizeReport report = report_of(source, plan);
@@ -299,7 +300,7 @@ QuantizeReport plan_quantize(const std::string& input, const QuantizeSettings& s
 QuantizeReport quantize_file(const std::string& input, const std::string& output,
                              const QuantizeSettings& settings) {
   refuse_same_file(input, output);
-  const QuantizeSource source = open_quantize_source(input);
+  const QuantizeSource source = open_quantize_source(input, !settings.no_tokenizer);
   const QuantizePlan plan = make_quantize_plan(source, settings);
   const auto importance = importance_of(settings);
   const ImportanceMatrix* matrix = importance ? &*importance : nullptr;

@@ -1,11 +1,9 @@
 #include "convert/quantize_source.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
+#include "convert/folder_source.h"
 #include "kernels/kernels.h"
-#include "liuli/error.h"
 
 namespace liuli {
 namespace {
@@ -50,12 +48,10 @@ int64_t SourceTensor::elements() const {
   return n;
 }
 
-QuantizeSource open_quantize_source(const std::string& path) {
+QuantizeSource open_quantize_source(const std::string& path, bool tokenizer) {
   std::shared_ptr<const WeightSource> weights = open_weights(path);
-  if (weights->naming() != Naming::gguf)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: is {}; quantising starts from GGUF", path, weights->format()));
-  QuantizeSource source{path, {}, {}, mix_model(*weights), weights};
+  if (weights->naming() != Naming::gguf) return folder_source(weights, tokenizer);
+  QuantizeSource source{path, {}, {}, mix_model(*weights), weights, {}};
   source.keys.copy_all(weights->metadata());
   // The parts are joined: what says otherwise would be wrong.
   for (const char* key : {"split.no", "split.count", "split.tensors.count"}) source.keys.remove(key);

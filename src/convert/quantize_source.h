@@ -33,10 +33,12 @@ struct QuantizeSource {
   std::vector<SourceTensor> tensors;
   MixModel model;
   std::shared_ptr<const WeightSource> weights;  ///< keeps what decode() reads alive
+  std::vector<std::string> warnings;            ///< what a user should know about what is left out
 };
 
-/// A GGUF file as it is, parts joined.
-/// Errors: those of open_weights; unsupported for a model that is not GGUF.
-QuantizeSource open_quantize_source(const std::string& path);
+/// A GGUF file as it is, parts joined; or a folder, turned into GGUF's terms (folder_source).
+/// tokenizer: false leaves out a folder's tokenizer; a GGUF file keeps its own.
+/// Errors: those of open_weights and folder_source.
+QuantizeSource open_quantize_source(const std::string& path, bool tokenizer = true);
 
 }  // namespace liuli

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <numbers>
 
 #include "convert/random_blocks.h"
 #include "convert/synth_keys.h"
 #include "convert/tensor_list.h"
 #include "core/thread_pool.h"
 #include "liuli/error.h"
+#include "model/config_in_gguf.h"
 
 namespace liuli {
 namespace {
@@ -52,21 +52,6 @@ double deviation_of(const ModelTensor& tensor) {
                                             : kSmall;
 }
 
-/// llama3's scaling as divisors of the frequencies: 1 for short waves, the factor for long ones, between them a blend.
-std::vector<float> rope_divisors(const KnownModel& m) {
-  const KnownRopeScaling& s = *m.rope_scaling;
-  std::vector<float> divisors;
-  for (int64_t i = 0; i < m.head_dim / 2; i++) {
-    const double frequency =
-        std::pow(m.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(m.head_dim));
-    const double turns = static_cast<double>(s.original_context) * frequency / (2 * std::numbers::pi);
-    const double blend = std::clamp(
-        (turns - s.low_frequency_factor) / (s.high_frequency_factor - s.low_frequency_factor), 0.0, 1.0);
-    divisors.push_back(static_cast<float>(1 / ((1 - blend) / s.factor + blend)));
-  }
-  return divisors;
-}
-
 void check_space(const std::string& output, int64_t bytes) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -100,7 +85,8 @@ class Synth {
 
 void Synth::write(const ModelTensor& tensor, const GgufTensorSpec& spec, const KnownModel& model,
                   uint64_t index) {
-  if (tensor.filling == Filling::divisors) return write_small(rope_divisors(model));
+  if (tensor.filling == Filling::divisors)
+    return write_small(config_in_gguf(config_of(model, model.context)).ropes.front().divisors);
   const RandomBlocks blocks(spec.type, deviation_of(tensor));
   if (tensor.filling != Filling::gain)
     return write_blocks(blocks, spec.type, tensor.elements() / dtype_info(spec.type).block, index);

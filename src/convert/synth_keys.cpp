@@ -1,81 +1,65 @@
 #include "convert/synth_keys.h"
 
+#include <cmath>
+
 #include <fmt/core.h>
 
+#include "convert/gguf_keys.h"
 #include "convert/made_up_vocabulary.h"
+#include "model/config_in_gguf.h"
 
 namespace liuli {
 namespace {
 
-/// Sets keys under the architecture's prefix.
-class ArchitectureKeys {
- public:
-  ArchitectureKeys(GgufKeys& keys, const KnownModel& model)
-      : keys_(keys), prefix_(model.family->architecture) {}
-  void size(const char* key, int64_t value) { keys_.u32(name(key), static_cast<uint32_t>(value)); }
-  void number(const char* key, double value) { keys_.f32(name(key), static_cast<float>(value)); }
-  void flag(const char* key, bool value) { keys_.boolean(name(key), value); }
-  void text(const char* key, const char* value) { keys_.text(name(key), value); }
-
- private:
-  std::string name(const char* key) const { return fmt::format("{}.{}", prefix_, key); }
-
-  GgufKeys& keys_;
-  const char* prefix_;
-};
-
-void add_sizes(ArchitectureKeys& a, const KnownModel& m, int64_t context) {
-  a.size("vocab_size", m.vocab_size);
-  a.size("context_length", context);
-  a.size("embedding_length", m.d_model);
-  a.size("block_count", m.n_layers);
-  a.size("feed_forward_length", m.d_ff);
-  a.size("attention.head_count", m.n_heads);
-  a.number(m.family->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
-           m.family->norm_eps);
-  if (m.rope_theta > 0) a.number("rope.freq_base", m.rope_theta);
-  if (m.sliding_window > 0) a.size("attention.sliding_window", m.sliding_window);
+NormKind norm_if(bool wanted, const KnownFamily& family) {
+  if (!wanted) return NormKind::none;
+  return family.layer_norm ? NormKind::layer : NormKind::rms;
 }
 
-void add_plain_attention(ArchitectureKeys& a, const KnownModel& m) {
-  a.size("attention.head_count_kv", m.n_kv_heads);
-  a.size("attention.key_length", m.head_dim);
-  a.size("attention.value_length", m.head_dim);
-  if (m.rope_theta > 0) a.size("rope.dimension_count", m.head_dim);
+LayerPlan layer_of(const KnownModel& m, int64_t index) {
+  LayerPlan layer;
+  layer.attn_norm.before = layer.ffn_norm.before = norm_if(m.family->norm_before, *m.family);
+  layer.attn_norm.on_output = layer.ffn_norm.on_output = norm_if(m.family->norm_after, *m.family);
+  layer.routed = !m.dense(index);
+  layer.sliding_window = m.windowed(index) ? static_cast<int>(m.sliding_window) : 0;
+  return layer;
 }
 
-/// The cached form: one kv head of the latent's width. The "_mla" widths are those of the expanded heads.
-void add_latent_attention(ArchitectureKeys& a, const KnownModel& m) {
-  const KnownLatent& l = *m.latent;
-  a.size("attention.head_count_kv", 1);
-  a.size("attention.q_lora_rank", l.q_lora_rank);
-  a.size("attention.kv_lora_rank", l.kv_lora_rank);
-  a.size("attention.key_length", l.kv_lora_rank + l.qk_rope_head_dim);
-  a.size("attention.value_length", l.kv_lora_rank);
-  a.size("attention.key_length_mla", m.key_width());
-  a.size("attention.value_length_mla", m.value_width());
-  a.size("rope.dimension_count", l.qk_rope_head_dim);
+void set_rope(ModelConfig& c, const KnownModel& m) {
+  RopeConfig rope;
+  if (m.rope_theta > 0) {
+    rope.theta = m.rope_theta;
+    rope.dim = static_cast<int>(m.latent ? m.latent->qk_rope_head_dim : m.head_dim);
+  }
+  if (m.yarn != nullptr) {
+    rope.scaling = RopeScaling::yarn;
+    rope.factor = m.yarn->factor;
+    rope.original_max_seq_len = static_cast<double>(m.yarn->original_context);
+    const double sharpening = 1 + m.yarn->attention_log_factor * std::log(rope.factor);
+    c.attention_scale *= sharpening * sharpening;
+  }
+  if (m.rope_scaling != nullptr) {
+    const KnownRopeScaling& s = *m.rope_scaling;
+    rope.scaling = RopeScaling::llama3;
+    rope.factor = s.factor;
+    rope.low_freq_factor = s.low_frequency_factor;
+    rope.high_freq_factor = s.high_frequency_factor;
+    rope.original_max_seq_len = static_cast<double>(s.original_context);
+  }
+  c.ropes = {rope};
 }
 
-void add_yarn(ArchitectureKeys& a, const KnownYarn& yarn) {
-  a.text("rope.scaling.type", "yarn");
-  a.number("rope.scaling.factor", yarn.factor);
-  a.size("rope.scaling.original_context_length", yarn.original_context);
-  a.number("rope.scaling.yarn_log_multiplier", yarn.attention_log_factor);
-}
-
-void add_experts(ArchitectureKeys& a, const KnownExperts& e) {
-  constexpr int64_t kSigmoid = 2;
-  a.size("leading_dense_block_count", e.n_dense_layers);
-  a.size("expert_count", e.n_experts);
-  a.size("expert_used_count", e.n_experts_active);
-  a.size("expert_shared_count", e.n_shared);
-  a.size("expert_feed_forward_length", e.d_ff);
-  a.size("expert_group_count", e.n_groups);
-  a.size("expert_group_used_count", e.n_groups_kept);
-  a.number("expert_weights_scale", e.weight_scale);
-  a.flag("expert_weights_norm", true);
-  a.size("expert_gating_func", kSigmoid);
+void set_experts(ModelConfig& c, const KnownModel& m) {
+  const KnownExperts& e = m.experts;
+  if (e.n_experts == 0) return;
+  c.experts.n_experts = e.n_experts;
+  c.experts.n_experts_active = e.n_experts_active;
+  c.experts.d_ff = e.d_ff;
+  c.experts.shared_d_ff = e.n_shared * e.d_ff;
+  c.experts.score = ExpertConfig::Score::sigmoid;
+  c.experts.n_groups = e.n_groups;
+  c.experts.n_groups_kept = e.n_groups_kept;
+  c.experts.weight_scale = e.weight_scale;
 }
 
 void add_vocabulary(GgufKeys& keys, const KnownModel& m) {
@@ -91,19 +75,38 @@ void add_vocabulary(GgufKeys& keys, const KnownModel& m) {
 
 }  // namespace
 
+ModelConfig config_of(const KnownModel& m, int64_t context) {
+  ModelConfig c;
+  c.family = m.family->architecture;
+  c.vocab_size = m.vocab_size;
+  c.d_model = m.d_model;
+  c.d_ff = m.d_ff;
+  c.n_layers = m.n_layers;
+  c.n_heads = m.n_heads;
+  c.n_kv_heads = m.n_kv_heads;
+  c.head_dim = m.head_dim;
+  c.max_seq_len = context;
+  c.norm_eps = m.family->norm_eps;
+  c.tied_embeddings = m.tied_embeddings;
+  c.attention_scale = 1 / std::sqrt(static_cast<double>(m.head_dim));
+  for (int64_t i = 0; i < m.n_layers; i++) c.layers.push_back(layer_of(m, i));
+  if (m.latent != nullptr) {
+    const KnownLatent& l = *m.latent;
+    c.latent = {l.q_lora_rank, l.kv_lora_rank, l.qk_nope_head_dim, l.qk_rope_head_dim, l.v_head_dim};
+  }
+  set_rope(c, m);
+  set_experts(c, m);
+  return c;
+}
+
 GgufKeys synth_keys(const KnownModel& m, const TypeMix& mix, int64_t context,
                     const std::string& description) {
   constexpr uint32_t kQuantisationVersion = 2;
   GgufKeys keys;
-  keys.text("general.architecture", m.family->architecture).text("general.type", "model");
+  add_architecture_keys(config_in_gguf(config_of(m, context)), keys);
   keys.text("general.name", fmt::format("{} (random weights)", m.title));
   keys.text("general.description", description);
   keys.u32("general.file_type", mix.file_type).u32("general.quantization_version", kQuantisationVersion);
-  ArchitectureKeys a(keys, m);
-  add_sizes(a, m, context);
-  m.latent != nullptr ? add_latent_attention(a, m) : add_plain_attention(a, m);
-  if (m.yarn != nullptr) add_yarn(a, *m.yarn);
-  if (m.experts.n_experts > 0) add_experts(a, m.experts);
   add_vocabulary(keys, m);
   return keys;
 }

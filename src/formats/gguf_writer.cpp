@@ -138,6 +138,9 @@ GgufKeys& GgufKeys::text(std::string_view key, std::string_view value) {
 GgufKeys& GgufKeys::u32s(std::string_view key, const std::vector<uint32_t>& values) {
   return set(key, array(GgufType::u32, values));
 }
+GgufKeys& GgufKeys::u8s(std::string_view key, const std::vector<uint8_t>& values) {
+  return set(key, array(GgufType::u8, values));
+}
 GgufKeys& GgufKeys::i32s(std::string_view key, const std::vector<int32_t>& values) {
   return set(key, array(GgufType::i32, values));
 }
@@ -215,6 +218,11 @@ std::string GgufWriter::header(const std::string& path, const GgufKeys& keys,
   put_infos(bytes, tensors, alignment);
   bytes.resize(static_cast<size_t>(padded(static_cast<int64_t>(bytes.size()), alignment)));
   return bytes;
+}
+
+std::string GgufWriter::without_tensors(const std::string& path, const GgufKeys& keys) {
+  int64_t alignment = 0;
+  return header(path, keys, {}, alignment);
 }
 
 int64_t GgufWriter::file_bytes(const std::string& path, const GgufKeys& keys,

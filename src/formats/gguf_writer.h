@@ -23,6 +23,7 @@ class GgufKeys {
   GgufKeys& boolean(std::string_view key, bool value);
   GgufKeys& text(std::string_view key, std::string_view value);
   GgufKeys& u32s(std::string_view key, const std::vector<uint32_t>& values);
+  GgufKeys& u8s(std::string_view key, const std::vector<uint8_t>& values);
   GgufKeys& i32s(std::string_view key, const std::vector<int32_t>& values);
   GgufKeys& f32s(std::string_view key, const std::vector<float>& values);
   GgufKeys& booleans(std::string_view key, const std::vector<bool>& values);
@@ -76,6 +77,9 @@ class GgufWriter {
   /// The size the file will have: for a look at the disk before opening anything. `path` is for messages.
   static int64_t file_bytes(const std::string& path, const GgufKeys& keys,
                             const std::vector<GgufTensorSpec>& tensors);
+
+  /// A whole file of these keys and no tensors, in memory: for reading back what a file will say.
+  static std::string without_tensors(const std::string& path, const GgufKeys& keys);
 
  private:
   /// Everything before the data, padded; gives back the alignment that the keys ask for.

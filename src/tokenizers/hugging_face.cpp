@@ -85,7 +85,7 @@ json bert_parts(const JsonPart& settings, const SpecialNames& names, const json&
 }
 
 // vocab.txt: the token of a line has the line's number, from 0.
-std::unique_ptr<Tokenizer> from_vocab_txt(const std::string& text, TokenizerConfig& config) {
+TokenizerFile from_vocab_txt(const std::string& text, TokenizerConfig& config) {
   if (!is_one_of(config.tokenizer_class, {"", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"}))
     unknown_class(config, "vocab.txt");
   TokenizerFile file;
@@ -104,7 +104,7 @@ std::unique_ptr<Tokenizer> from_vocab_txt(const std::string& text, TokenizerConf
   const JsonPart settings(config.json, "tokenizer_config.json");
   file.rest = bert_parts(settings, names, with_id(names.others[0]), with_id(names.others[1]));
   add_never_split(settings, file, config.added);
-  return build_tokenizer(std::move(file), names, config.added);
+  return file;
 }
 
 // "left right" per line, in rank order; the first line may be "#version: …".
@@ -124,8 +124,8 @@ MergeList merges_of(const std::string& text) {
   return merges;
 }
 
-std::unique_ptr<Tokenizer> from_vocab_json(const std::string& vocabulary, const std::string& merges,
-                                           TokenizerConfig& config, const std::string& model_type) {
+TokenizerFile from_vocab_json(const std::string& vocabulary, const std::string& merges,
+                              TokenizerConfig& config, const std::string& model_type) {
   // The vocabulary is a bare object; inside a model it is what the reader knows.
   TokenizerFile file = parse_tokenizer_file("{\"model\":{\"vocab\":" + vocabulary + "}}");
   file.merges = merges_of(merges);
@@ -145,7 +145,7 @@ std::unique_ptr<Tokenizer> from_vocab_json(const std::string& vocabulary, const 
   } else {
     unknown_class(config, "vocab.json");
   }
-  return build_tokenizer(std::move(file), config.names, config.added);
+  return file;
 }
 
 // Meta's list behind the 128000 ranks: the first ten, then reserved ones.
@@ -162,7 +162,7 @@ std::vector<std::string> llama3_special_tokens() {
   return names;
 }
 
-std::unique_ptr<Tokenizer> from_tiktoken(const std::string& bytes, TokenizerConfig& config) {
+TokenizerFile from_tiktoken(const std::string& bytes, TokenizerConfig& config) {
   constexpr size_t kLlama3Ranks = 128000;
   std::vector<std::string> tokens = read_tiktoken_file(bytes);
   if (config.added.empty() && tokens.size() != kLlama3Ranks)
@@ -190,7 +190,7 @@ std::unique_ptr<Tokenizer> from_tiktoken(const std::string& bytes, TokenizerConf
     config.names.eos = or_default(config.names.eos, "<|end_of_text|>");
     if (!config.names.add_bos) config.names.add_bos = true;
   }
-  return build_tokenizer(std::move(file), config.names, config.added);
+  return file;
 }
 
 // Tokens that the configuration adds behind the pieces, and what it says about BOS and EOS.
@@ -242,13 +242,22 @@ std::unique_ptr<Tokenizer> from_sentencepiece(const std::string& bytes, const To
   return make_tokenizer(std::move(data));
 }
 
-std::unique_ptr<Tokenizer> read_tokenizer(const CompanionFiles& files, TokenizerConfig& config,
-                                          const std::string& model_type) {
-  if (const auto text = files("tokenizer.json"))
-    return build_tokenizer(parse_tokenizer_file(*text), config.names, config.added);
+}  // namespace
+
+bool has_tokenizer_files(const CompanionFiles& files) {
+  for (const char* name : {"tokenizer.json", "vocab.txt", "tokenizer.model", "vocab.json"})
+    if (files(name)) return true;
+  return false;
+}
+
+std::optional<TokenizerFile> read_tokenizer_parts(const CompanionFiles& files, TokenizerConfig& config,
+                                                  const std::string& model_type) {
+  if (const auto text = files("tokenizer.json")) return parse_tokenizer_file(*text);
   if (const auto text = files("vocab.txt")) return from_vocab_txt(*text, config);
-  if (const auto text = files("tokenizer.model"))
-    return looks_like_tiktoken(*text) ? from_tiktoken(*text, config) : from_sentencepiece(*text, config);
+  if (const auto text = files("tokenizer.model")) {
+    if (looks_like_tiktoken(*text)) return from_tiktoken(*text, config);
+    return std::nullopt;
+  }
   if (const auto vocabulary = files("vocab.json")) {
     const auto merges = files("merges.txt");
     if (!merges) throw Error(ErrorCode::not_found, "vocab.json is there, but merges.txt is not");
@@ -258,18 +267,13 @@ std::unique_ptr<Tokenizer> read_tokenizer(const CompanionFiles& files, Tokenizer
               "the folder has no tokenizer: none of tokenizer.json, vocab.txt, tokenizer.model, vocab.json");
 }
 
-}  // namespace
-
-bool has_tokenizer_files(const CompanionFiles& files) {
-  for (const char* name : {"tokenizer.json", "vocab.txt", "tokenizer.model", "vocab.json"})
-    if (files(name)) return true;
-  return false;
-}
-
 HuggingFaceText read_hugging_face_text(const CompanionFiles& files, const std::string& model_type) {
   TokenizerConfig config = read_tokenizer_config(files);
   HuggingFaceText text;
-  text.tokenizer = read_tokenizer(files, config, model_type);
+  if (auto file = read_tokenizer_parts(files, config, model_type))
+    text.tokenizer = build_tokenizer(std::move(*file), config.names, config.added);
+  else
+    text.tokenizer = from_sentencepiece(*files("tokenizer.model"), config);
   text.chat_template = std::move(config.chat_template);
   return text;
 }

@@ -21,6 +21,12 @@ struct TokenizerConfig {
 /// Errors: corrupt_file.
 TokenizerConfig read_tokenizer_config(const CompanionFiles& files);
 
+/// What the folder's tokenizer is put together from, in the terms of a tokenizer.json, whichever files say it; names and
+/// added tokens that a kind of file implies are set in `config`. Nothing for a SentencePiece model.
+/// Errors: those of read_hugging_face_text.
+std::optional<TokenizerFile> read_tokenizer_parts(const CompanionFiles& files, TokenizerConfig& config,
+                                                  const std::string& model_type);
+
 /// A file that holds a JSON object. Errors: corrupt_file.
 nlohmann::json parse_companion(std::string_view text, const std::string& name);
 

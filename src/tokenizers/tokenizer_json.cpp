@@ -25,7 +25,7 @@ class Builder {
 
   std::unique_ptr<Tokenizer> build(const std::vector<AddedEntry>& more) {
     data_.model = "tokenizer.json";
-    type_ = model_type();
+    type_ = tokenizer_model_type(file_);
     read_vocabulary();
     for (const JsonPart& part : root_.parts("added_tokens"))
       add(read_added_token(part, part.integer("id", -1)));
@@ -44,14 +44,6 @@ class Builder {
   }
 
  private:
-  // Old files do not say it.
-  std::string model_type() const {
-    if (model_.has("type")) return model_.text("type");
-    if (!file_.scored.empty()) return "Unigram";
-    if (!file_.merges.empty()) return "BPE";
-    return model_.has("max_input_chars_per_word") ? "WordPiece" : "WordLevel";
-  }
-
   // Ids may have gaps, but the table of tokens must not be much larger than what fills it.
   void put(int64_t id, std::string text, TokenType type) {
     const int64_t most = 65536 + 16 * static_cast<int64_t>(file_.vocabulary.size() + file_.scored.size());
@@ -207,6 +199,14 @@ class Builder {
 };
 
 }  // namespace
+
+std::string tokenizer_model_type(const TokenizerFile& file) {
+  const JsonPart root(file.rest, "tokenizer.json"), model = root.part("model");
+  if (model.has("type")) return model.text("type");
+  if (!file.scored.empty()) return "Unigram";
+  if (!file.merges.empty()) return "BPE";
+  return model.has("max_input_chars_per_word") ? "WordPiece" : "WordLevel";
+}
 
 AddedEntry read_added_token(const JsonPart& part, int64_t id) {
   AddedEntry entry;

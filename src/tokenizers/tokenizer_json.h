@@ -25,6 +25,9 @@ struct AddedEntry {
 };
 AddedEntry read_added_token(const JsonPart& part, int64_t id);
 
+/// "BPE", "WordPiece", "WordLevel" or "Unigram", also of old files, which do not say it.
+std::string tokenizer_model_type(const TokenizerFile& file);
+
 /// Errors: unsupported (a part that would change ids, by name), corrupt_file.
 std::unique_ptr<Tokenizer> build_tokenizer(TokenizerFile file, const SpecialNames& names,
                                            const std::vector<AddedEntry>& more = {});
