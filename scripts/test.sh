@@ -24,7 +24,7 @@ summary() {
 }
 
 format_check() {
-  find src include tests bench examples \( -name '*.cpp' -o -name '*.h' \) -print0 |
+  find src include tests bench examples python \( -name '*.cpp' -o -name '*.h' \) -print0 |
     xargs -0 clang-format-14 --dry-run -Werror
 }
 # All models under one folder, whether they came from LIULI_MODELS or from the cache.
@@ -51,9 +51,11 @@ stage "configure release" cmake --preset release -DLIULI_TESTS=ON --log-level=WA
 stage "build release" build release
 stage "tests release" ctest --preset release --progress
 
+stage "python" tests/python/run.sh build/release
+
 # Under the sanitizers only what reads foreign bytes: building it all again would take longer than everything before.
 readers=(formats_test tokenizers_test chat_template_test)
-fuzzers=(replay_gguf replay_model replay_chat_template replay_tokenizer_json)
+fuzzers=(replay_gguf replay_model replay_chat_template replay_tokenizer_json replay_safetensors replay_hugging_face)
 asan_tests="^($(IFS='|'; echo "${readers[*]}")|fuzz_.*)\$"
 stage "configure asan" cmake --preset asan --log-level=WARNING "-DLIULI_FUZZ_RUNS=${LIULI_FUZZ_RUNS:-2000}"
 stage "build asan" build asan "${readers[@]}" "${fuzzers[@]}"
