@@ -12,6 +12,7 @@
 #include "formats/weight_source.h"
 #include "model/load.h"
 #include "report/logit_diff.h"
+#include "trace/point_selection.h"
 #include "trace/recorder.h"
 
 namespace liuli {
