@@ -2,7 +2,8 @@
 # Installs the Debian packages that Liuli needs and this machine lacks. Where nothing is missing it says and does nothing.
 #
 #   setup.sh            what building and running takes
-#   setup.sh test       also what scripts/test.sh takes (GoogleTest, clang-format, a cross compiler and an emulator for Arm)
+#   setup.sh python     also what pip install . takes (Python's headers and virtual environments)
+#   setup.sh test       also what scripts/test.sh takes (Python as above, GoogleTest, clang-format, a cross compiler and an emulator for Arm)
 #
 # LIULI_NO_SETUP=1: nothing is installed or looked for (the machine has what it needs under other names).
 set -euo pipefail
@@ -12,8 +13,9 @@ wanted=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libhwy-
 python3 -m pip --version >/dev/null 2>&1 || wanted+=(python3-pip)
 case ${1:-} in
   "") ;;
-  test) wanted+=(libgtest-dev clang-format-14 g++-aarch64-linux-gnu qemu-user googletest) ;;
-  *) echo "setup.sh: unknown argument '$1'; known: test" >&2; exit 2 ;;
+  python) wanted+=(python3-dev python3-venv) ;;
+  test) wanted+=(python3-dev python3-venv libgtest-dev clang-format-14 g++-aarch64-linux-gnu qemu-user googletest) ;;
+  *) echo "setup.sh: unknown argument '$1'; known: python, test" >&2; exit 2 ;;
 esac
 
 installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
