@@ -59,7 +59,8 @@ struct NumberExplanation {
   double sum = 0;  ///< of all
   std::vector<NumberStep> steps;
   double recomputed = 0;  ///< in double, from the operands as used
-  double magnitude = 0;   ///< Σ |terms|, in the units of the result: what rounding errors are measured with
+  double magnitude = 0;  ///< what the difference is measured with: Σ |terms| in the units of the result; of a
+                         ///< quotient (softmax, norm) the result, times the largest exponent
   double difference = 0;  ///< |value − recomputed|
   bool agrees = false;    ///< difference ≤ 1e-5 · magnitude
   std::optional<double>

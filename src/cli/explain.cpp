@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/explain_model.h"
+#include "cli/explain_number.h"
 #include "cli/interrupt.h"
 #include "cli/language_options.h"
 #include "cli/program.h"
@@ -227,9 +228,15 @@ void add_explosion(CLI::App& parent, Program& program) {
 
 void add_explain_command(CLI::App& app, Program& program) {
   auto* command =
-      app.add_subcommand("explain", "work one step of a model out by hand, every operand printed");
+      app.add_subcommand("explain", "any number of a run from its operands, or one step worked out by hand");
   command->group("See inside");
-  command->require_subcommand(1);
+  command->require_subcommand(0, 1);
+  add_number_explanation(*command, program);
+  command->footer(
+      "Examples (names as `liuli points MODEL` lists them; negative indices count from the end):\n"
+      "  liuli explain smollm2 --prompt 'Hello' --at 'blocks.3.attn.pattern[2,-1,0]'\n"
+      "  liuli explain smollm2 --prompt 'Hello' --at 'logits[-1,11]' --class decode --with-exact --terms 20\n"
+      "  liuli explain norm --row 1,2,3");
   add_norm(*command, program);
   add_scores(*command, program);
   add_residual(*command, program);

@@ -111,7 +111,7 @@ std::vector<double> parse_numbers(std::string_view text) {
   return numbers;
 }
 
-void add_token_input(CLI::App& command, TokenInput& input) {
+void add_token_input(CLI::App& command, TokenInput& input, bool required) {
   auto* group = command.add_option_group("tokens", "the tokens to run: one of these");
   group
       ->add_option_function<std::string>(
@@ -125,7 +125,7 @@ void add_token_input(CLI::App& command, TokenInput& input) {
           "--prompt", [&input](const std::string& text) { input.prompt = text, input.has_prompt = true; },
           "text; one user turn of the model's chat template, if it has one")
       ->type_name("TEXT");
-  group->require_option(1);
+  group->require_option(required ? 1 : 0, 1);
   command.add_flag("--raw", input.raw, "with --prompt: the text as it is, without the chat template");
 }
 

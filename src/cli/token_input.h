@@ -30,7 +30,7 @@ struct TokenInput {
   bool has_ids = false, has_prompt = false;
   bool raw = false;  ///< the prompt as it is, without the chat template
 };
-void add_token_input(CLI::App& command, TokenInput& input);
+void add_token_input(CLI::App& command, TokenInput& input, bool required = true);
 /// Errors: invalid_argument (none given, empty, outside the vocabulary), and those of the files.
 std::vector<int> read_tokens(const TokenInput& input, const Engine& engine);
 /// --source and --source-ids of an encoder-decoder, --token-types of BERT.

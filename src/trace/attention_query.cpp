@@ -145,53 +145,60 @@ double AttentionQuery::offset_magnitude() const {
   return sum * static_cast<double>(scale_);
 }
 
-AttentionQuery::Weights AttentionQuery::run_kernel() const {
+AttentionQuery::Pages AttentionQuery::fill_pages() const {
   const auto head_dim = static_cast<int>(width()), value_dim = static_cast<int>(value_dim_);
-  const int64_t n_keys = visible_.end,
-                n_pages = (n_keys + kernels::kPagePositions - 1) / kernels::kPagePositions;
-  std::vector<AlignedBuffer> pages;
-  std::vector<const uint8_t*> page_list;
-  for (int64_t p = 0; p < n_pages; p++) {
-    pages.emplace_back(kernels_.page_bytes(head_dim, value_dim));
-    page_list.push_back(pages.back().data());
+  Pages pages;
+  for (int64_t at = 0; at < visible_.end; at++) {
+    const auto slot = static_cast<int>(at % kernels::kPagePositions);
+    if (slot == 0) {
+      pages.memory.emplace_back(kernels_.page_bytes(head_dim, value_dim));
+      pages.list.push_back(pages.memory.back().data());
+    }
+    kernels_.append(pages.memory.back().data(), slot, key(at).data(), values(at).data(), head_dim, value_dim);
   }
-  for (int64_t at = 0; at < n_keys; at++)
-    kernels_.append(pages[static_cast<size_t>(at / kernels::kPagePositions)].data(),
-                    static_cast<int>(at % kernels::kPagePositions), key(at).data(), values(at).data(),
-                    head_dim, value_dim);
-  std::vector<float> scores(static_cast<size_t>(n_keys)), z(static_cast<size_t>(value_dim));
-  float max = 0, sum = 0;
+  return pages;
+}
+
+AttentionQuery::KernelResult AttentionQuery::run_kernel() const {
+  const Pages pages = fill_pages();
+  KernelResult result;
+  result.scores.resize(static_cast<size_t>(visible_.end));
+  result.z.resize(static_cast<size_t>(value_dim_));
   kernels::AttentionArgs args{};
   args.q = q_.data();
-  args.z = z.data();
-  args.q_row = args.q_head = head_dim;
-  args.z_row = args.z_head = value_dim;
-  args.pages = page_list.data();
+  args.z = result.z.data();
+  args.q_row = args.q_head = width();
+  args.z_row = args.z_head = value_dim_;
+  args.pages = pages.list.data();
   args.first_position = static_cast<int>(token_);
   args.n_rows = args.group = 1;
-  args.head_dim = head_dim;
-  args.value_dim = value_dim;
-  args.n_keys = static_cast<int>(n_keys);
+  args.head_dim = static_cast<int>(width());
+  args.value_dim = static_cast<int>(value_dim_);
+  args.n_keys = static_cast<int>(visible_.end);
   args.causal = causal_;
   args.window = window_;
   args.scale = scale_;
   args.soft_cap = soft_cap_;
-  args.scores = scores.data();
-  args.row_max = &max;
+  float sum = 0;
+  args.scores = result.scores.data();
+  args.row_max = &result.max;
   args.row_sum = &sum;
-  AlignedBuffer scratch(kernels_.scratch_bytes(head_dim, value_dim, 1) + 64);
+  AlignedBuffer scratch(kernels_.scratch_bytes(args.head_dim, args.value_dim, 1) + 64);
   kernels_.attend(args, scratch.data());
+  return result;
+}
 
+AttentionQuery::Weights AttentionQuery::weights() const {
+  const KernelResult kernel = run_kernel();
   Weights weights;
-  weights.weighted = z;
   double total = 0;
   float running = -1e30f;
   for (int64_t at = visible_.begin; at < visible_.end;) {
     const int64_t end = std::min(visible_.end, (at / kBlock + 1) * kBlock);
-    for (int64_t i = at; i < end; i++) running = std::max(running, scores[static_cast<size_t>(i)]);
+    for (int64_t i = at; i < end; i++) running = std::max(running, kernel.scores[static_cast<size_t>(i)]);
     std::vector<float> p(static_cast<size_t>(end - at));
-    kernels_.pattern(scores.data() + at, running, 1.0f, static_cast<int>(end - at), p.data());
-    const double rescale = std::exp(static_cast<double>(running) - static_cast<double>(max));
+    kernels_.pattern(kernel.scores.data() + at, running, 1.0f, static_cast<int>(end - at), p.data());
+    const double rescale = std::exp(static_cast<double>(running) - static_cast<double>(kernel.max));
     for (const float weight : p) {
       weights.pattern.push_back(static_cast<double>(weight) * rescale);
       weights.used.push_back((kernels_.bf16_weights ? to_bf16(weight) : static_cast<double>(weight)) *

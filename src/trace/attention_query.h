@@ -31,20 +31,29 @@ class AttentionQuery {
   std::vector<double> used_key(int64_t key) const;
 
   // ---- all scores together ----
-  struct Weights {
-    std::vector<double>
-        used;  ///< per visible key: exp(score − max) / sum as multiplied with v, before the division rounded as
-               ///< the kernel does
-    std::vector<double> pattern;  ///< the same unrounded
-    std::vector<float> weighted;  ///< Σ pattern · v as the kernel has it
+  struct KernelResult {
+    std::vector<float> scores;  ///< up to the last visible key
+    std::vector<float> z;       ///< Σ pattern · v
+    float max = 0;
   };
-  /// Runs the kernel on this one query: its rows do not depend on one another.
-  Weights run_kernel() const;
+  /// The kernel on this one query: its rows do not depend on one another, so these are the run's own bits.
+  KernelResult run_kernel() const;
+  /// Per visible key exp(score − max) / Σ, and the same with the exponential rounded as it is before it meets v.
+  struct Weights {
+    std::vector<double> pattern, used;
+  };
+  Weights weights() const;
   NumberOperand value_operand(int64_t key, int64_t d) const;  ///< used: as stored
 
   bool is_absorbed() const { return absorbed_; }
 
  private:
+  struct Pages {
+    std::vector<AlignedBuffer> memory;
+    std::vector<const uint8_t*> list;
+  };
+  Pages fill_pages() const;
+
   void load_plain(const Attention& a);
   void load_expanded(const LatentAttention& a);
   void load_absorbed(const LatentAttention& a);

@@ -1,6 +1,6 @@
 #include "trace/explain_number.h"
 
-#include <algorithm>
+#include <iterator>
 
 #include "generate/sequence.h"
 #include "trace/number_explainers.h"
@@ -12,103 +12,76 @@ using namespace numbers;
 
 using Explainer = void (*)(Calculation&);
 
-// Norm stages aside, which follow one another.
-Explainer explainer_of(Point point) {
-  switch (point) {
-    case Point::embed:
-      return explain_embed;
-    case Point::pos_embed:
-      return explain_pos_embed;
-    case Point::type_embed:
-      return explain_type_embed;
-    case Point::embed_sum:
-      return explain_embed_sum;
-    case Point::resid_pre:
-      return explain_resid_pre;
-    case Point::attn_q:
-    case Point::attn_k:
-    case Point::attn_v:
-      return explain_projection;
-    case Point::attn_q_normed:
-    case Point::attn_k_normed:
-      return explain_normed_head;
-    case Point::attn_rot_q:
-    case Point::attn_rot_k:
-      return explain_rotated;
-    case Point::attn_q_latent:
-    case Point::attn_kv_latent:
-      return explain_latent;
-    case Point::attn_scores_raw:
-      return explain_scores_raw;
-    case Point::attn_scores:
-      return explain_scores;
-    case Point::attn_attn_scores:
-      return explain_attn_scores;
-    case Point::attn_pattern:
-      return explain_pattern;
-    case Point::attn_z:
-      return explain_z;
-    case Point::attn_out_proj:
-      return explain_out_proj;
-    case Point::attn_out:
-      return explain_attn_out;
-    case Point::resid_mid:
-      return explain_resid_mid;
-    case Point::normalized_resid_mid:
-    case Point::normalized_resid_cross:
-    case Point::normalized_resid_post:
-      return explain_normalized;
-    case Point::cross_attn_out:
-      return explain_cross_attn_out;
-    case Point::resid_cross:
-      return explain_resid_cross;
-    case Point::mlp_pre:
-    case Point::mlp_pre_linear:
-    case Point::mlp_expert_pre:
-    case Point::mlp_expert_pre_linear:
-    case Point::mlp_shared_pre:
-    case Point::mlp_shared_pre_linear:
-      return explain_hidden;
-    case Point::mlp_post:
-    case Point::mlp_expert_post:
-    case Point::mlp_shared_post:
-      return explain_post;
-    case Point::mlp_router_logits:
-      return explain_router_logits;
-    case Point::mlp_router_scores:
-      return explain_router_scores;
-    case Point::mlp_router_biased:
-      return explain_router_biased;
-    case Point::mlp_group_scores:
-      return explain_group_scores;
-    case Point::mlp_groups_kept:
-      return explain_groups_kept;
-    case Point::mlp_expert_ids:
-      return explain_expert_ids;
-    case Point::mlp_expert_weights:
-      return explain_expert_weights;
-    case Point::mlp_expert_out:
-      return explain_expert_out;
-    case Point::mlp_routed_out:
-      return explain_routed_out;
-    case Point::mlp_shared_out:
-      return explain_shared_out;
-    case Point::mlp_out_raw:
-      return explain_mlp_out_raw;
-    case Point::mlp_out:
-      return explain_mlp_out;
-    case Point::resid_post:
-      return explain_resid_post;
-    case Point::pooler:
-      return explain_pooler;
-    default:
-      return explain_logits;
-  }
+// In the order of the points; the stages of norms, which follow, have one explainer together.
+struct Entry {
+  Point point;
+  Explainer explain;
+};
+constexpr Entry kExplainers[] = {
+    {Point::embed, explain_embed},
+    {Point::pos_embed, explain_pos_embed},
+    {Point::type_embed, explain_type_embed},
+    {Point::embed_sum, explain_embed_sum},
+    {Point::resid_pre, explain_resid_pre},
+    {Point::attn_q, explain_projection},
+    {Point::attn_k, explain_projection},
+    {Point::attn_v, explain_projection},
+    {Point::attn_q_normed, explain_normed_head},
+    {Point::attn_k_normed, explain_normed_head},
+    {Point::attn_rot_q, explain_rotated},
+    {Point::attn_rot_k, explain_rotated},
+    {Point::attn_q_latent, explain_latent},
+    {Point::attn_kv_latent, explain_latent},
+    {Point::attn_scores_raw, explain_scores_raw},
+    {Point::attn_scores, explain_scores},
+    {Point::attn_attn_scores, explain_attn_scores},
+    {Point::attn_pattern, explain_pattern},
+    {Point::attn_z, explain_z},
+    {Point::attn_out_proj, explain_out_proj},
+    {Point::attn_out, explain_attn_out},
+    {Point::resid_mid, explain_resid_mid},
+    {Point::normalized_resid_mid, explain_normalized},
+    {Point::cross_attn_out, explain_cross_attn_out},
+    {Point::resid_cross, explain_resid_cross},
+    {Point::normalized_resid_cross, explain_normalized},
+    {Point::mlp_pre, explain_hidden},
+    {Point::mlp_pre_linear, explain_hidden},
+    {Point::mlp_post, explain_post},
+    {Point::mlp_router_logits, explain_router_logits},
+    {Point::mlp_router_scores, explain_router_scores},
+    {Point::mlp_router_biased, explain_router_biased},
+    {Point::mlp_group_scores, explain_group_scores},
+    {Point::mlp_groups_kept, explain_groups_kept},
+    {Point::mlp_expert_ids, explain_expert_ids},
+    {Point::mlp_expert_weights, explain_expert_weights},
+    {Point::mlp_expert_pre, explain_hidden},
+    {Point::mlp_expert_pre_linear, explain_hidden},
+    {Point::mlp_expert_post, explain_post},
+    {Point::mlp_expert_out, explain_expert_out},
+    {Point::mlp_routed_out, explain_routed_out},
+    {Point::mlp_shared_pre, explain_hidden},
+    {Point::mlp_shared_pre_linear, explain_hidden},
+    {Point::mlp_shared_post, explain_post},
+    {Point::mlp_shared_out, explain_shared_out},
+    {Point::mlp_out_raw, explain_mlp_out_raw},
+    {Point::mlp_out, explain_mlp_out},
+    {Point::resid_post, explain_resid_post},
+    {Point::normalized_resid_post, explain_normalized},
+    {Point::pooler, explain_pooler},
+    {Point::logits, explain_logits},
+};
+
+constexpr bool is_complete() {
+  if (std::size(kExplainers) != static_cast<size_t>(Point::norm_first)) return false;
+  for (size_t i = 0; i < std::size(kExplainers); i++)
+    if (kExplainers[i].point != static_cast<Point>(i)) return false;
+  return true;
 }
+static_assert(is_complete(), "every point has an explainer, in the order of the points");
 
 void explain(Calculation& c) {
   const Point point = c.place().point;
-  if (point < Point::norm_first) return explainer_of(point)(c);
+  if (point < Point::norm_first) return kExplainers[static_cast<size_t>(point)].explain(c);
   const int at = static_cast<int>(point) - static_cast<int>(Point::norm_first);
   explain_norm_stage(c, static_cast<NormSite>(at / kNormStages), static_cast<NormStage>(at % kNormStages));
 }

@@ -48,15 +48,11 @@ void explain_plain_projection(Calculation& c, const Attention& a) {
   const bool is_q = point == Point::attn_q, is_v = point == Point::attn_v;
   const int64_t row = c.index(1) * (is_v ? a.value_dim : a.head_dim) + c.index(2);
   const Place input = projected(c);
-  c.linear(part(c,
-                is_q   ? "q"
-                : is_v ? "v"
-                       : "k",
-                is_q   ? a.q
-                : is_v ? a.v
-                       : a.k),
-           row, c.input(input, c.index(0)));
-  c.set_formula(fmt::format("W_{0} · {1} + b_{0}", is_q ? "q" : is_v ? "v" : "k", input.name()));
+  const char* letter = is_q ? "q" : is_v ? "v" : "k";
+  const Linear& linear = is_q ? a.q : is_v ? a.v : a.k;
+  c.linear(part(c, letter, linear), row, c.input(input, c.index(0)));
+  c.set_formula(fmt::format("W_{} · {}", letter, input.name()) +
+                (linear.bias != nullptr ? fmt::format(" + b_{}", letter) : ""));
 }
 
 // c of one token as the cache keeps it.

@@ -36,8 +36,8 @@ void explain_product(Calculation& c, bool raw) {
     c.step("+ q · (offset that is taken off every key before it is rounded)", result);
   }
   c.set_kind("dot product");
-  c.set_formula(raw ? "Σ (scale · q) · k / scale"
-                    : "Σ (scale · q) · k; scale = " + fmt::format("{}", query.scale()));
+  c.set_formula(raw ? "Σ (scale · q) · k / scale, k as the cache keeps it"
+                    : fmt::format("Σ (scale · q) · k, k as the cache keeps it; scale = {}", query.scale()));
   c.finish(result, magnitude);
 }
 
@@ -94,11 +94,11 @@ void explain_absorbed(Calculation& c, const AttentionQuery& query) {
   const int64_t token = c.index(0), head = c.index(1);
   const LatentAttention& a = *latent_attention(c);
   const std::string latent = c.beside(Point::attn_kv_latent).name();
-  const ProductInput sums{query.run_kernel().weighted, nullptr};
-  const ProductInput x{sums.values, [&, values = sums.values](int64_t j) {
+  const std::vector<float> sums = query.run_kernel().z;
+  const ProductInput x{sums, [&](int64_t j) {
                          return Calculation::named(
                              fmt::format("(Σ pattern · {})[{},{},{}]", latent, token, head, j),
-                             static_cast<double>(values[static_cast<size_t>(j)]));
+                             static_cast<double>(sums[static_cast<size_t>(j)]));
                        }};
   c.linear({fmt::format("{}attn.v_up.{}", block_prefix(c.place()), head), &a.v_up[static_cast<size_t>(head)]},
            c.index(2), x);
@@ -111,7 +111,7 @@ void explain_z(Calculation& c) {
   const int64_t token = c.index(0), head = c.index(1), d = c.index(2);
   const AttentionQuery query(c, head, token);
   if (query.is_absorbed()) return explain_absorbed(c, query);
-  const AttentionQuery::Weights weights = query.run_kernel();
+  const AttentionQuery::Weights weights = query.weights();
   const Place pattern = c.beside(Point::attn_pattern);
   for (int64_t key = query.visible().begin; key < query.visible().end; key++) {
     const auto at = static_cast<size_t>(key - query.visible().begin);

@@ -398,6 +398,22 @@ class Explain(Case):
             out = self.succeed("explain", *arguments, "--model", TINY, "--ids", "1,2,3,4").stdout
             self.assertGreater(len(out), 400, arguments)
 
+    def test_any_number_of_a_run_is_explained(self):
+        run = ("explain", TINY, "--ids", "1,2,3,4", "--class", "prompt")
+        out = self.succeed(*run, "--at", "blocks.1.mlp.pre[-1,5]", "--terms", "3", "--with-exact", "--lang", "en").stdout
+        for piece in ("blocks.1.mlp.pre[3,5] = ", "blocks.1.ln2.out[3,", "agrees", "run in double"):
+            self.assertIn(piece, out)
+        self.assertIn("双精度重算", self.succeed(*run, "--at", "logits[0,1]", "--lang", "zh").stdout)
+        result = json.loads(self.succeed(*run, "--at", "blocks.0.attn.pattern[0,3,1]", "--json").stdout)
+        self.assertTrue(result["agrees"])
+        self.assertEqual(result["n_terms"], len(result["terms"]))
+        both = json.loads(self.succeed(*run, "--at", "embed[0,0]", "--at", "embed[1,0]", "--json").stdout)
+        self.assertEqual([each["name"] for each in both], ["embed[0,0]", "embed[1,0]"])
+        self.fail_with("usage", *run, "--at", "embed[9,0]")
+        self.fail_with("usage", *run)
+        self.fail_with("usage", "explain", TINY, "--at", "embed[0,0]")
+        self.fail_with("usage", "explain")
+
     def test_places_outside_the_model_are_usage_errors(self):
         run = ("--model", TINY, "--ids", "1,2")
         self.fail_with("usage", "explain", "norm", *run, "--layer", "99")
@@ -628,6 +644,17 @@ class Quantize(Case):
         metadata = {key["name"]: key["value"]
                     for key in json.loads(self.succeed("inspect", out, "--metadata", "--json").stdout)["metadata"]}
         self.assertEqual(metadata["quantize.imatrix.dataset"], "text.txt")
+
+    def test_a_folder_becomes_gguf_with_its_tokenizer(self):
+        tiny = os.path.join(HERE, "..", "golden", "tiny")
+        folder, out = os.path.join(tiny, "qwen3"), self.path("folder.gguf")
+        report = json.loads(self.succeed("quantize", folder, "-o", out, "--type", "f32", "--json").stdout)
+        self.assertEqual((report["error"], report["warnings"]), (0, []))
+        for arguments in (["tokenize", "Hello 123"], ["logits", "--ids", "1,2,3", "--top", "3"]):
+            command, *rest = arguments
+            self.assertEqual(self.succeed(command, out, *rest).stdout, self.succeed(command, folder, *rest).stdout)
+        self.assertIn("transformer2017 has no architecture there",
+                      self.fail_with("unsupported", "quantize", os.path.join(tiny, "transformer2017"), "-o", out))
 
     def test_types_are_listed_and_mistakes_are_one_line(self):
         self.assertIn("q4_k_m", self.succeed("quantize", "--list").stdout)
