@@ -72,6 +72,17 @@ std::string quoted(const std::string& text) {
   return fmt::format("\"{}{}\"", shown, text.size() > kShown ? "…" : "");
 }
 
+/// Runs of spaces are spelled with ▁ in some files (Gemma): what people type has spaces. A literal ▁ is the one text that
+/// GGUF's readers cannot tell from a space.
+std::string as_typed(std::string token) {
+  constexpr std::string_view kMark = "▁";
+  // DeepSeek's names have it between letters; there it is no space.
+  if (token.find_first_not_of(kMark) != std::string::npos) return token;
+  std::string spaces;
+  for (size_t at = 0; at < token.size(); at += kMark.size()) spaces += ' ';
+  return spaces;
+}
+
 /// Where two tokenizers part, or "".
 class Judge {
  public:
@@ -81,7 +92,7 @@ class Judge {
     constexpr size_t kMost = 600;
     for (size_t id = 0; id < data.types.size() && texts_.size() < kMost; id++)
       if (data.types[id] == TokenType::control || data.types[id] == TokenType::user_defined)
-        texts_.push_back("a" + data.tokens[id] + "b");
+        texts_.push_back(fmt::format("a{}b", as_typed(data.tokens[id])));
   }
 
   std::string difference(const TokenizerData& data) const {
@@ -169,7 +180,7 @@ std::vector<TokenizerData> wordpiece(TokenizerData data, const TokenizerFile& fi
   for (size_t id = 0; id < data.tokens.size(); id++) {
     if (id < data.types.size() && data.types[id] != TokenType::normal) continue;
     std::string& token = data.tokens[id];
-    token = token.starts_with(prefix) ? token.substr(prefix.size()) : "▁" + token;
+    token = token.starts_with(prefix) ? token.substr(prefix.size()) : fmt::format("▁{}", token);
   }
   std::vector<int> before, after;
   if (root.has("post_processor")) read_post_processor(root.part("post_processor"), before, after);

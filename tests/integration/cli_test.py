@@ -650,9 +650,8 @@ class Quantize(Case):
         folder, out = os.path.join(tiny, "qwen3"), self.path("folder.gguf")
         report = json.loads(self.succeed("quantize", folder, "-o", out, "--type", "f32", "--json").stdout)
         self.assertEqual((report["error"], report["warnings"]), (0, []))
-        for arguments in (["tokenize", "Hello 123"], ["logits", "--ids", "1,2,3", "--top", "3"]):
-            command, *rest = arguments
-            self.assertEqual(self.succeed(command, out, *rest).stdout, self.succeed(command, folder, *rest).stdout)
+        self.assertEqual(self.succeed("tokenize", out, "Hello 123").stdout,
+                         self.succeed("tokenize", folder, "Hello 123").stdout)
         self.assertIn("transformer2017 has no architecture there",
                       self.fail_with("unsupported", "quantize", os.path.join(tiny, "transformer2017"), "-o", out))
 
