@@ -72,7 +72,7 @@ void add_number_explanation(CLI::App& command, Program& program) {
   command.add_option("--terms", question->terms,
                      "how many terms to show, largest first; 0: all (default: 8)");
   command.add_flag("--with-exact", question->with_exact, "run once more in double, and show the distance");
-  add_language_options(command, question->language);
+  add_language_option(command, question->language);
   add_json_flag(command, program);
   command.callback([question, &program, &command] {
     if (!command.get_subcommands().empty()) return;

@@ -19,9 +19,13 @@ struct LanguageOptions {
   }
 };
 
-inline void add_language_options(CLI::App& command, LanguageOptions& options) {
+inline void add_language_option(CLI::App& command, LanguageOptions& options) {
   command.add_option("--lang", options.name, "language of explanations: zh or en; default: the locale's")
       ->check(quiet(CLI::IsMember({"zh", "en"})));
+}
+
+inline void add_language_options(CLI::App& command, LanguageOptions& options) {
+  add_language_option(command, options);
   command.add_option("--digits", options.digits, "decimals in worked calculations")
       ->check(quiet(CLI::Range(0, 17)))
       ->capture_default_str();
