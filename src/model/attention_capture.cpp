@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/arena.h"
 #include "core/check.h"
 
 namespace liuli {
@@ -134,19 +135,42 @@ class WatchedAttention {
     return full;
   }
 
-  // The kernel does not form scores of hidden keys; "before the mask" wants them.
+  // The kernel does not form scores of hidden keys; "before the mask" wants them. (One by one in double they took longer
+  // than all the rest of a full capture; as a product they do not show.)
   void fill_hidden(float* full) const {
     s_.ops.pool.parallel_for(a_.n_kv_heads, [&](int64_t begin, int64_t end, int) {
-      for (int64_t kv_head = begin; kv_head < end; kv_head++)
+      std::vector<float> keys(static_cast<size_t>(n_keys_ * a_.head_dim));
+      std::vector<float> dots(static_cast<size_t>(n_rows_ * n_keys_));
+      for (int64_t kv_head = begin; kv_head < end; kv_head++) {
         for_each_stored(a_, layer_, sequence_, kv_head, [&](int key, const float* k, const float*) {
-          for (int64_t i = 0; i < n_rows_; i++) {
-            const Visible seen = visible(i);
-            if (key >= seen.begin && key < seen.end) continue;
-            for (int64_t head = kv_head * group_; head < (kv_head + 1) * group_; head++)
-              row(full, head, i)[key] = capped(static_cast<float>(query_dot(head, i, k) * double{a_.scale}));
-          }
+          std::copy_n(k, a_.head_dim, keys.data() + key * a_.head_dim);
         });
+        for (int64_t head = kv_head * group_; head < (kv_head + 1) * group_; head++) {
+          query_dots(head, keys.data(), dots.data());
+          for (int64_t i = 0; i < n_rows_; i++) copy_hidden(i, dots.data() + i * n_keys_, row(full, head, i));
+        }
+      }
     });
+  }
+
+  // dots[i][key] = q_i · key, for a head.
+  void query_dots(int64_t head, const float* keys, float* dots) const {
+    if (s_.ops.product_class == ProductClass::exact) {
+      for (int64_t at = 0; at < n_rows_ * n_keys_; at++)
+        dots[at] = static_cast<float>(query_dot(head, at / n_keys_, keys + at % n_keys_ * a_.head_dim));
+      return;
+    }
+    const kernels::GemmKernel& gemm = s_.ops.kernels.gemm;
+    AlignedBuffer scratch(gemm.scratch_floats(n_rows_, n_keys_, a_.head_dim) * sizeof(float));
+    gemm.multiply({n_rows_, n_keys_, a_.head_dim, q_.row(sequence_.first_row) + head * a_.head_dim, q_.stride,
+                   1, keys, 1, a_.head_dim, dots, n_keys_},
+                  scratch.as<float>());
+  }
+
+  void copy_hidden(int64_t i, const float* dots, float* scores) const {
+    const Visible seen = visible(i);
+    for (int64_t key = 0; key < n_keys_; key++)
+      if (key < seen.begin || key >= seen.end) scores[key] = capped(dots[key] * a_.scale);
   }
 
   double query_dot(int64_t head, int64_t i, const float* k) const {
