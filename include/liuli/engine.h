@@ -89,13 +89,15 @@ class Engine {
   /// exp of the mean negative log-probability of each token after the first of each window of `context`
   /// tokens.
   PerplexityResult perplexity(const std::vector<int>& ids, int context = 512,
-                              const std::function<void(int64_t, int64_t)>& on_progress = {});
+                              const std::function<void(int64_t, int64_t)>& on_progress = {},
+                              const std::vector<Hook>& hooks = {});
   /// Values at named points for a prompt. Errors: not_found (no such point; names the nearest),
   /// invalid_argument.
   std::vector<TracedTensor> trace(const std::vector<int>& ids, const std::vector<std::string>& points,
                                   const TraceSettings& settings = {});
   /// Bytes such a trace would hold. Errors: not_found.
-  int64_t trace_bytes(int64_t n_tokens, const std::vector<std::string>& points, int64_t n_source = 0) const;
+  int64_t trace_bytes(int64_t n_tokens, const std::vector<std::string>& points, int64_t n_source = 0,
+                      const TraceSlices& slices = {}) const;
   /// What numbers of a prompt's run are made of: "blocks.3.attn.pattern[2,5,1]" (negative indices count from the end).
   /// Errors: not_found (no such point; names the nearest), invalid_argument (an index outside the shape; a token that does
   /// not go through the expert).

@@ -48,7 +48,11 @@ DecodedTensor decode_tensor(const std::string& path, const std::string& tensor);
 /// Writes an f32 array as .npy (version 1.0). The file appears whole or not at all. Errors: io_error.
 void write_npy(const std::string& path, const std::vector<int64_t>& shape, const std::vector<float>& values);
 
-/// Writes f32 tensors as one safetensors file, in order; the rows of each may be appended piece by piece.
+/// Named f32 arrays of an .npy, .npz or .safetensors file. Errors: not_found, io_error, corrupt_file, unsupported.
+std::vector<DecodedTensor> read_arrays(const std::string& path);
+
+/// Writes f32 tensors as one file: an .npz where the name ends so, else safetensors. The values of each may be appended
+/// piece by piece, in order, or written at their places, in any order (then to a regular file only).
 class TensorFileWriter {
  public:
   struct Entry {
@@ -60,6 +64,8 @@ class TensorFileWriter {
   ~TensorFileWriter();
   TensorFileWriter(const TensorFileWriter&) = delete;
   void append(const float* values, size_t n);  ///< the next values, tensor after tensor
+  /// n values of one tensor at an index within it; what is never written is 0.
+  void write_at(size_t tensor, int64_t first, const float* values, int64_t n);
   void finish();  ///< the file appears under its name; without it nothing remains
 
  private:

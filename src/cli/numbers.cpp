@@ -1,10 +1,13 @@
 // liuli logits, trace, points, perplexity: a run's numbers, as files and figures.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "cli/edits_option.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/program.h"
@@ -20,20 +23,28 @@ struct NumberOptions {
   ModelOptions model;
   TokenInput tokens;
   BesideInput beside;
+  EditOptions edits;
   std::string output, file;
   std::vector<std::string> points;
+  TraceSlices slices;
   double max_gib = 4;
   int context = 512;
 };
 
 // What a reader needs to know to compute the same numbers again.
-std::map<std::string, std::string> file_metadata(const NumberOptions& options, const std::vector<int>& ids) {
-  return {{"format", "liuli"},
-          {"schema", "1"},
-          {"model", options.model.model},
-          {"class", options.model.settings.exact ? "exact" : options.model.product_class},
-          {"isa", active_isa()},
-          {"ids", fmt::format("[{}]", joined(ids, ", "))}};
+std::map<std::string, std::string> file_metadata(const NumberOptions& options, const Engine& engine,
+                                                 const std::vector<int>& ids) {
+  std::map<std::string, std::string> metadata = {{"format", "liuli"},
+                                                 {"schema", "1"},
+                                                 {"model", options.model.model},
+                                                 {"class", engine.plan().prompt_class},
+                                                 {"isa", active_isa()},
+                                                 {"ids", fmt::format("[{}]", joined(ids, ", "))}};
+  const TraceSlices& slices = options.slices;
+  if (!slices.tokens.empty()) metadata["tokens"] = slices.tokens;
+  if (!slices.heads.empty()) metadata["heads"] = slices.heads;
+  if (!slices.layers.empty()) metadata["layers"] = slices.layers;
+  return metadata;
 }
 
 void print_written(const NumberOptions& options, const std::vector<TensorFileWriter::Entry>& entries,
@@ -53,7 +64,7 @@ int logits(const NumberOptions& options, bool json) {
   const std::vector<int> ids = read_tokens(options.tokens, engine);
   const auto n = static_cast<int64_t>(ids.size());
   const std::vector<TensorFileWriter::Entry> entries = {{"logits", {n, engine.config().vocab_size}}};
-  TensorFileWriter writer(options.output, entries, file_metadata(options, ids));
+  TensorFileWriter writer(options.output, entries, file_metadata(options, engine, ids));
   Progress progress("logits", ProgressUnit::tokens);
   // The exact class takes minutes: short passes keep the bar moving and Ctrl-C working, and change no bit.
   const int chunk = options.model.settings.exact ? 64 : 512;
@@ -62,12 +73,57 @@ int logits(const NumberOptions& options, bool json) {
     writer.append(row.data(), row.size());
     progress.update(std::min<int64_t>((position / chunk + 1) * chunk, n), n);  // its whole pass is done
   };
-  engine.logits(ids, write_row, chunk, read_beside(options.beside, engine));
+  const EditHooks edits(engine, read_edits(options.edits, engine), ids);
+  engine.logits(ids, write_row, chunk, read_beside(options.beside, engine), edits.hooks());
+  edits.require_all_applied();
   writer.finish();
   progress.clear();
   print_written(options, entries, json);
   return 0;
 }
+
+// Writes values where they belong in the file as they come; pieces that follow one another go out together.
+class FileSink final : public TraceSink {
+ public:
+  FileSink(const std::string& path, std::map<std::string, std::string> metadata)
+      : path_(path), metadata_(std::move(metadata)) {}
+
+  void begin(const std::vector<TracedTensor>& tensors) override {
+    for (const TracedTensor& tensor : tensors) entries_.push_back({tensor.name, tensor.shape});
+    writer_.emplace(path_, entries_, metadata_);
+  }
+  void write(size_t tensor, int64_t first, const float* values, int64_t n) override {
+    throw_if_interrupted();
+    if (tensor != tensor_ || first != first_ + static_cast<int64_t>(pending_.size()) ||
+        pending_.size() >= kPendingValues) {
+      flush();
+      tensor_ = tensor;
+      first_ = first;
+    }
+    pending_.insert(pending_.end(), values, values + n);
+  }
+  void finish() {
+    flush();
+    writer_->finish();
+  }
+  const std::vector<TensorFileWriter::Entry>& entries() const { return entries_; }
+
+ private:
+  static constexpr size_t kPendingValues = size_t{1} << 18;
+  void flush() {
+    if (!pending_.empty())
+      writer_->write_at(tensor_, first_, pending_.data(), static_cast<int64_t>(pending_.size()));
+    pending_.clear();
+  }
+
+  const std::string& path_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<TensorFileWriter::Entry> entries_;
+  std::optional<TensorFileWriter> writer_;
+  size_t tensor_ = 0;
+  int64_t first_ = 0;
+  std::vector<float> pending_;
+};
 
 int trace(const NumberOptions& options, bool json) {
   Engine engine = load_engine(options.model);
@@ -75,14 +131,26 @@ int trace(const NumberOptions& options, bool json) {
   TraceSettings settings;
   settings.max_bytes = static_cast<int64_t>(options.max_gib * 1024 * 1024 * 1024);
   settings.beside = read_beside(options.beside, engine);
-  const int64_t bytes = engine.trace_bytes(static_cast<int64_t>(ids.size()), options.points,
-                                           static_cast<int64_t>(settings.beside.source.size()));
-  if (!json && bytes <= settings.max_bytes) fmt::print(stderr, "capturing {}\n", size_text(bytes));
+  settings.slices = options.slices;
+  const int64_t bytes =
+      engine.trace_bytes(static_cast<int64_t>(ids.size()), options.points,
+                         static_cast<int64_t>(settings.beside.source.size()), settings.slices);
+  fmt::print(stderr, "capturing {} of {} tokens\n", size_text(bytes), ids.size());
+  FileSink sink(options.output, file_metadata(options, engine, ids));
+  // A pipe takes the values in the file's order only: they wait in memory.
+  const bool streams =
+      !std::filesystem::exists(options.output) || std::filesystem::is_regular_file(options.output);
+  if (streams) settings.sink = &sink;
   const auto traced = engine.trace(ids, options.points, settings);
   throw_if_interrupted();
+  if (streams) {
+    sink.finish();
+    print_written(options, sink.entries(), json);
+    return 0;
+  }
   std::vector<TensorFileWriter::Entry> entries;
   for (const TracedTensor& tensor : traced) entries.push_back({tensor.name, tensor.shape});
-  TensorFileWriter writer(options.output, entries, file_metadata(options, ids));
+  TensorFileWriter writer(options.output, entries, file_metadata(options, engine, ids));
   for (const TracedTensor& tensor : traced) writer.append(tensor.values.data(), tensor.values.size());
   writer.finish();
   print_written(options, entries, json);
@@ -109,15 +177,38 @@ int points(const std::string& model, bool json) {
   return 0;
 }
 
+// Edits of a text that is run in windows: tokens count within each, and nothing may depend on one window's own run.
+std::vector<Edit> windowed_edits(const NumberOptions& options, const Engine& engine) {
+  std::vector<Edit> edits = read_edits(options.edits, engine);
+  for (const Edit& edit : edits) {
+    const bool reads_run = edit.action >= EditAction::mean && edit.action <= EditAction::freeze;
+    bool from_end = false;
+    for (const auto& ranges : edit.index)
+      for (const IndexRange& range : ranges) from_end |= range.begin < 0 || range.end < 0;
+    if ((reads_run && edit.from.empty()) || from_end || edit.at == "embed.weight")
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{}: a text runs in windows; an edit of them names its reference text, counts from the "
+                      "beginning, and leaves the embedding alone",
+                      edit.at));
+  }
+  return edits;
+}
+
 int perplexity(const NumberOptions& options, bool json) {
   const std::string text = options.file == "-" ? read_standard_input() : read_file(options.file);
   Engine engine = load_engine(options.model);
   const std::vector<int> ids = engine.tokenize(text);
   Progress progress("perplexity", ProgressUnit::tokens);
-  const PerplexityResult result = engine.perplexity(ids, options.context, [&](int64_t done, int64_t total) {
+  const size_t window = std::min(ids.size(), static_cast<size_t>(options.context));
+  const EditHooks edits(engine, windowed_edits(options, engine),
+                        {ids.begin(), ids.begin() + static_cast<ptrdiff_t>(window)});
+  const auto on_progress = [&](int64_t done, int64_t total) {
     throw_if_interrupted();
     progress.update(done, total);
-  });
+  };
+  const PerplexityResult result = engine.perplexity(ids, options.context, on_progress, edits.hooks());
+  edits.require_all_applied();
   progress.clear();
   const double error = result.perplexity * result.standard_error;  // d exp(x) = exp(x) dx
   if (json) {
@@ -157,9 +248,32 @@ CLI::App* add(CLI::App& app, Program& program, const std::shared_ptr<NumberOptio
 void add_output(CLI::App& command, NumberOptions& options) {
   command
       .add_option("-o,--output", options.output,
-                  "the .safetensors file to write; it appears whole or not at all")
+                  "the .safetensors or .npz file to write; it appears whole or not at all")
       ->type_name("FILE")
       ->required();
+}
+
+// At the commas outside brackets: "a[:,2],b" is two points.
+std::vector<std::string> split_points(const std::string& text) {
+  std::vector<std::string> points(1);
+  int depth = 0;
+  for (const char c : text) {
+    depth += (c == '[') - (c == ']');
+    if (c == ',' && depth == 0)
+      points.emplace_back();
+    else
+      points.back() += c;
+  }
+  return points;
+}
+
+void add_slices(CLI::App& command, TraceSlices& slices) {
+  command.add_option("--tokens", slices.tokens, "only these positions: 3:7, -1, 0,2")->type_name("SLICE");
+  command
+      .add_option("--heads", slices.heads,
+                  "only these query heads (of keys and values: those that they read)")
+      ->type_name("SLICE");
+  command.add_option("--layers", slices.layers, "only these layers: 0:4")->type_name("SLICE");
 }
 
 void add_trace(CLI::App& app, Program& program) {
@@ -168,21 +282,31 @@ void add_trace(CLI::App& app, Program& program) {
   add_token_input(*command, options->tokens);
   add_source_input(*command, options->beside);
   add_token_types_input(*command, options->beside);
+  add_edit_options(*command, options->edits);
   command
-      ->add_option("--points", options->points,
-                   "names, with * for any characters; several by commas or repeated")
-      ->delimiter(',')
+      ->add_option_function<std::vector<std::string>>(
+          "--points",
+          [options](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts)
+              for (const std::string& point : split_points(text)) options->points.push_back(point);
+          },
+          "names, with * for any characters and perhaps a slice in brackets; several by commas or repeated")
       ->allow_extra_args(false)
       ->type_name("POINTS")
       ->required();
-  command->add_option("--max-gib", options->max_gib, "refuse a larger capture before it runs")
+  add_slices(*command, options->slices);
+  command->add_option("--limit,--max-gib", options->max_gib, "refuse a larger capture before it runs, in GiB")
       ->check(quiet(CLI::PositiveNumber))
       ->capture_default_str();
   add_output(*command, *options);
   command->footer(
       "Examples (`liuli points` lists the names):\n"
       "  liuli trace smollm2.gguf --ids 1,2,3 --points 'blocks.*.resid_post' -o resid.safetensors\n"
-      "  liuli trace smollm2.gguf --prompt 'Hello' --points blocks.0.attn.pattern,logits -o x.safetensors");
+      "  liuli trace smollm2.gguf --prompt 'Hello' --points blocks.0.attn.pattern,logits -o x.safetensors\n"
+      "  liuli trace smollm2.gguf --prompt 'Hello' --points 'blocks.3.attn.pattern[:,2,:5]' -o x.npz\n"
+      "  liuli trace smollm2.gguf --prompt 'Hello' --points 'blocks.*.attn.z' --layers 0:4 --heads 0,2 -o "
+      "x.npz\n"
+      "Values go to the file as they come; memory stays small whatever is captured.");
 }
 
 void add_perplexity(CLI::App& app, Program& program) {
@@ -195,6 +319,7 @@ void add_perplexity(CLI::App& app, Program& program) {
       ->add_option("--context", options->context, "tokens per window; each window's first is not predicted")
       ->check(quiet(CLI::Range(2, 1 << 24)))
       ->capture_default_str();
+  add_edit_options(*command, options->edits);
   command->footer("Example:\n  liuli perplexity smollm2.gguf --file book.txt --context 512");
 }
 
@@ -205,6 +330,7 @@ void add_number_commands(CLI::App& app, Program& program) {
   auto* command = add(app, program, options, "logits", "the logits at every position, as a file", logits);
   add_token_input(*command, options->tokens);
   add_source_input(*command, options->beside);
+  add_edit_options(*command, options->edits);
   add_output(*command, *options);
   command->footer(
       "Examples (tensor `logits` [n, vocab], f32):\n"

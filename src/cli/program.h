@@ -20,15 +20,23 @@ void add_inspect_command(CLI::App& app, Program& program);
 void add_plan_command(CLI::App& app, Program& program);
 void add_token_commands(CLI::App& app, Program& program);   // tokenize, detokenize, render-chat
 void add_number_commands(CLI::App& app, Program& program);  // logits, trace, points, perplexity
+void add_lens_command(CLI::App& app, Program& program);
+void add_attribute_command(CLI::App& app, Program& program);
+void add_ledger_command(CLI::App& app, Program& program);
+void add_heads_command(CLI::App& app, Program& program);
+void add_heatmap_command(CLI::App& app, Program& program);
 void add_embed_command(CLI::App& app, Program& program);
 void add_diff_command(CLI::App& app, Program& program);
+void add_sweep_command(CLI::App& app, Program& program);
 void add_shape_command(CLI::App& app, Program& program);
 void add_synth_command(CLI::App& app, Program& program);
 void add_quantize_command(CLI::App& app, Program& program);
 void add_imatrix_command(CLI::App& app, Program& program);
-void add_bench_command(CLI::App& app, Program& program);
+void add_lab_command(CLI::App& app, Program& program);
 void add_train_command(CLI::App& app, Program& program);
 void add_train_tokenizer_command(CLI::App& app, Program& program);
+void add_tour_command(CLI::App& app, Program& program);
+void add_bench_command(CLI::App& app, Program& program);
 
 /// A check whose range does not clutter the option's name in the help; the description tells what matters.
 inline CLI::Validator quiet(CLI::Validator check) { return check.description(""); }

@@ -48,7 +48,7 @@ OutputFile::~OutputFile() { discard(); }
 void OutputFile::open_temporary(unsigned mode) {
   static std::atomic<unsigned> count{0};
   temporary_ = fmt::format("{}.{}-{}.part", target_, ::getpid(), count++);
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {
     const int error = errno;
     temporary_.clear();
@@ -80,6 +80,43 @@ void OutputFile::write_through(const char* data, size_t bytes) {
     data += written;
     bytes -= static_cast<size_t>(written);
   }
+}
+
+void OutputFile::require_regular() {
+  LIULI_CHECK(descriptor_ >= 0);
+  if (temporary_.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: what comes out of order can only be written to a regular file", path_));
+  flush();
+}
+
+void OutputFile::write_at(int64_t offset, const void* data, size_t bytes) {
+  require_regular();
+  for (const char* at = static_cast<const char*>(data); bytes > 0;) {
+    const ssize_t written = ::pwrite(descriptor_, at, bytes, offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", errno);
+    at += written;
+    offset += written;
+    bytes -= static_cast<size_t>(written);
+  }
+}
+
+void OutputFile::read_at(int64_t offset, void* data, size_t bytes) {
+  require_regular();
+  for (char* at = static_cast<char*>(data); bytes > 0;) {
+    const ssize_t n = ::pread(descriptor_, at, bytes, offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) fail("read back", n < 0 ? errno : EIO);
+    at += n;
+    offset += n;
+    bytes -= static_cast<size_t>(n);
+  }
+}
+
+void OutputFile::set_size(int64_t bytes) {
+  require_regular();
+  if (::ftruncate(descriptor_, bytes) != 0) fail("write", errno);
 }
 
 void OutputFile::commit() {

@@ -1,6 +1,7 @@
 // A file that appears complete or not at all.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,13 @@ class OutputFile {
 
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Writes at a place of its own, in any order; the file is as long as its last byte, and 0 where nothing was written.
+  /// Errors: invalid_argument where the target is not a regular file.
+  void write_at(int64_t offset, const void* data, size_t bytes);
+  /// What was written there. Errors: as write_at.
+  void read_at(int64_t offset, void* data, size_t bytes);
+  /// Makes the file so long. Errors: as write_at.
+  void set_size(int64_t bytes);
   /// Writes what is buffered, closes and renames. Nothing may be written afterwards.
   void commit();
 
@@ -28,6 +36,7 @@ class OutputFile {
  private:
   void open_temporary(unsigned mode);
   void flush();
+  void require_regular();
   void write_through(const char* data, size_t bytes);
   void discard() noexcept;
   [[noreturn]] void fail(const char* action, int error);

@@ -150,7 +150,8 @@ struct NllSums {
 }  // namespace
 
 PerplexityResult Engine::perplexity(const std::vector<int>& ids, int context,
-                                    const std::function<void(int64_t, int64_t)>& on_progress) {
+                                    const std::function<void(int64_t, int64_t)>& on_progress,
+                                    const std::vector<Hook>& hooks) {
   const int64_t longest = config().max_seq_len;
   parts_->require_logits("perplexity");
   if (context < 2 || context > longest)
@@ -164,9 +165,10 @@ PerplexityResult Engine::perplexity(const std::vector<int>& ids, int context,
     if (n < 2) break;
     const std::vector<int> window(ids.begin() + static_cast<ptrdiff_t>(at),
                                   ids.begin() + static_cast<ptrdiff_t>(at + n));
-    logits(window, [&](int position, std::span<const float> row) {
+    const auto on_row = [&](int position, std::span<const float> row) {
       if (static_cast<size_t>(position) + 1 < n) sums.add(row, window[static_cast<size_t>(position) + 1]);
-    });
+    };
+    logits(window, on_row, 512, {}, hooks);
     if (on_progress) on_progress(static_cast<int64_t>(at + n), static_cast<int64_t>(ids.size()));
   }
   const auto n = static_cast<double>(sums.n);
@@ -188,15 +190,15 @@ bool lies_behind(const Place& place, int stop_at_layer) {
          place.point >= norm_point(NormSite::ln_final, NormStage::mean);
 }
 
-// The places of a run that may end early.
-std::vector<Place> places_before(std::vector<Place> places, int stop_at_layer) {
-  if (stop_at_layer < 0 || places.empty()) return places;
-  const std::string first = places.front().name();
-  std::erase_if(places, [&](const Place& place) { return lies_behind(place, stop_at_layer); });
-  if (places.empty())
+// What is captured of a run that may end early.
+std::vector<Capture> captures_before(std::vector<Capture> captures, int stop_at_layer) {
+  if (stop_at_layer < 0 || captures.empty()) return captures;
+  const std::string first = captures.front().name;
+  std::erase_if(captures, [&](const Capture& capture) { return lies_behind(capture.place, stop_at_layer); });
+  if (captures.empty())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} lies behind the first {} blocks, where the run stops", first, stop_at_layer));
-  return places;
+  return captures;
 }
 
 }  // namespace
@@ -207,8 +209,9 @@ std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::
   parts_->check_beside(settings.beside, ids.size());
   const std::vector<int>& source = settings.beside.source;
   const TokenCounts counts{static_cast<int64_t>(ids.size()), static_cast<int64_t>(source.size())};
-  Recorder recorder(config(), places_before(select_places(config(), points), settings.stop_at_layer), counts,
-                    settings.max_bytes);
+  Recorder recorder(
+      captures_before(select_captures(config(), points, settings.slices, counts), settings.stop_at_layer),
+      settings.max_bytes, settings.sink);
   HookProbe listener(config(), settings.hooks, &recorder);
   Sequence sequence(*parts_->model, parts_->classes);
   if (!source.empty()) sequence.read_source(*parts_->runner, source, &listener);
@@ -223,9 +226,9 @@ std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::
   return recorder.take();
 }
 
-int64_t Engine::trace_bytes(int64_t n_tokens, const std::vector<std::string>& points,
-                            int64_t n_source) const {
-  return capture_bytes(config(), select_places(config(), points), {n_tokens, n_source});
+int64_t Engine::trace_bytes(int64_t n_tokens, const std::vector<std::string>& points, int64_t n_source,
+                            const TraceSlices& slices) const {
+  return capture_bytes(select_captures(config(), points, slices, {n_tokens, n_source}));
 }
 
 ModelPlan Engine::plan(int context) const {

@@ -5,14 +5,13 @@
 #include "core/output_file.h"
 
 namespace liuli {
-namespace {
 
 /// Magic, version, u16 length and a Python dictionary, padded with spaces and a line end to a multiple of 64.
-std::string npy_header(const std::vector<int64_t>& shape) {
+std::string npy_header(const std::vector<int64_t>& shape, const std::string& type) {
   std::string tuple;
   for (const int64_t d : shape) tuple += fmt::format("{}, ", d);
   if (shape.size() > 1) tuple.resize(tuple.size() - 2);  // a tuple of one keeps its comma
-  std::string text = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", tuple);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, tuple);
   constexpr size_t kPrefixBytes = 10, kAlignment = 64;
   text.append(kAlignment - 1 - (kPrefixBytes + text.size()) % kAlignment, ' ');
   text += '\n';
@@ -23,8 +22,6 @@ std::string npy_header(const std::vector<int64_t>& shape) {
   header += static_cast<char>(text.size() >> 8);
   return header + text;
 }
-
-}  // namespace
 
 void write_npy(const std::string& path, const std::vector<int64_t>& shape, const float* values) {
   size_t count = 1;

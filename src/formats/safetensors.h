@@ -33,11 +33,16 @@ class SafetensorsWriter {
                     const SafetensorsMetadata& metadata = {});
   /// The next bytes of the data, any number of arrays or parts of one.
   void append(const void* data, size_t bytes);
+  /// Bytes of one array at an offset within it, in any order and in place of append(); what is never written is 0.
+  /// Errors: also invalid_argument where the target is not a regular file.
+  void write_at(size_t array, int64_t offset, const void* data, size_t bytes);
   void finish();
 
  private:
   OutputFile file_;
+  std::vector<int64_t> begins_;          ///< of each array in the file, and the file's end
   int64_t announced_ = 0, written_ = 0;  ///< bytes of data
+  bool out_of_order_ = false;
 };
 
 /// Reads a whole file's header and hands out its arrays.

@@ -59,7 +59,22 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
   const auto size = static_cast<uint64_t>(header.size());
   file_.write(&size, sizeof size);
   file_.write(header);
-  for (const SafetensorsSpec& spec : specs) announced_ += bytes_of(spec);
+  const auto data = static_cast<int64_t>(sizeof size + header.size());
+  for (const SafetensorsSpec& spec : specs) {
+    begins_.push_back(data + announced_);
+    announced_ += bytes_of(spec);
+  }
+  begins_.push_back(data + announced_);
+}
+
+void SafetensorsWriter::write_at(size_t array, int64_t offset, const void* data, size_t bytes) {
+  const int64_t begin = begins_.at(array), end = begins_.at(array + 1);
+  if (offset < 0 || begin + offset + static_cast<int64_t>(bytes) > end)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: array {} has {} bytes, {} are being written at {}", file_.path(), array,
+                            end - begin, bytes, offset));
+  out_of_order_ = true;
+  file_.write_at(begin + offset, data, bytes);
 }
 
 void SafetensorsWriter::append(const void* data, size_t bytes) {
@@ -72,7 +87,9 @@ void SafetensorsWriter::append(const void* data, size_t bytes) {
 }
 
 void SafetensorsWriter::finish() {
-  if (written_ != announced_)
+  if (out_of_order_)
+    file_.set_size(begins_.back());
+  else if (written_ != announced_)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: {} bytes of data were announced, only {} were written", file_.path(),
                             announced_, written_));
