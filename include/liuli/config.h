@@ -101,6 +101,7 @@ struct ModelConfig {
   int64_t n_token_types = 0;                 ///< rows of a table of segments added to each embedding (BERT)
   NormKind embedding_norm = NormKind::none;  ///< of the summed embeddings (BERT)
   double embedding_scale = 1;
+  double residual_scale = 1;  ///< x = residual_scale · x + branch: DeepNorm's α; 0 takes the fast lane away
   double attention_scale = 0;                         ///< score = scale · q·k
   double attention_soft_cap = 0, final_soft_cap = 0;  ///< 0: off
   bool causal = true;

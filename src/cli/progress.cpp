@@ -17,7 +17,10 @@ constexpr int kBarWidth = 30;
 
 std::string rate_text(ProgressUnit unit, double per_second) {
   if (unit == ProgressUnit::bytes) return size_text(static_cast<int64_t>(per_second)) + "/s";
-  return fmt::format("{:.0f} {}/s", per_second, unit == ProgressUnit::tokens ? "tokens" : "texts");
+  const char* name = unit == ProgressUnit::tokens  ? "tokens"
+                     : unit == ProgressUnit::texts ? "texts"
+                                                   : "patches";
+  return fmt::format("{:.0f} {}/s", per_second, name);
 }
 
 std::string time_text(double seconds) {

@@ -6,7 +6,7 @@
 
 namespace liuli::cli {
 
-enum class ProgressUnit { bytes, tokens, texts };
+enum class ProgressUnit { bytes, tokens, texts, patches };
 
 /// One bar on stderr: `loading  [#####.....]  48 %  1.2 GiB/s  3 s left`. Shown when stderr is a terminal and
 /// the work has lasted 0.3 s; redrawn ten times a second; gone without a trace at the end.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cli/edits_option.h"
 #include "cli/exit_codes.h"
 #include "cli/generation_options.h"
 #include "cli/interrupt.h"
@@ -24,6 +25,7 @@ struct RunOptions {
   GenerationOptions generation;
   LanguageOptions language;
   BesideInput beside;
+  EditOptions edits;
   std::string prompt, file, system, ids;
   bool has_prompt = false;
   bool raw = false;
@@ -169,7 +171,10 @@ int run(const RunOptions& options, bool json) {
   const BesideTheTokens beside = read_beside(options.beside, engine);
   if (engine.config().is_encoder_decoder() || !beside.source.empty()) session.read_source(beside.source);
   const std::vector<int> ids = prompt_ids(options, prompt, engine);
+  const EditHooks edits(engine, read_edits(options.edits, engine), ids, settings.max_tokens);
+  settings.hooks = edits.hooks();
   const GenerateResult result = generate(settings, session, ids, !json);
+  edits.require_all_applied();
   if (json) {
     fmt::print("{}\n", json_text(result_json(options, result, engine)));
   } else {
@@ -205,6 +210,7 @@ void add_run_command(CLI::App& app, Program& program) {
                    "log-probability of each token and of the K likeliest (K may be left out: 1)")
       ->check(quiet(CLI::Range(0, 100)))
       ->type_name("[K]");
+  add_edit_options(*command, options->edits);
   add_chat_template_option(*command, options->model.settings.chat_template);
   add_load_options(*command, options->model);
   add_generation_options(*command, options->generation);

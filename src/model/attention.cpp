@@ -136,8 +136,8 @@ kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const 
 
 AttentionScratch attention_scratch(const Attention& a, const Step& s) {
   const int group = static_cast<int>(a.n_heads / a.n_kv_heads);
-  const auto bytes = static_cast<int64_t>(s.ops.attention.scratch_bytes(
-      static_cast<int>(a.head_dim), static_cast<int>(a.value_dim), group));
+  const auto bytes = static_cast<int64_t>(
+      s.ops.attention.scratch_bytes(static_cast<int>(a.head_dim), static_cast<int>(a.value_dim), group));
   const int64_t per_thread = round_up(bytes, 64);
   return {s.ops.scratch.array<uint8_t>(per_thread * s.ops.pool.size()), per_thread};
 }
@@ -178,9 +178,10 @@ Rows attention_forward(const Attention& a, int layer, Rows h, Step& s) {
   const Arena::Scope scratch(s.ops.scratch);
   const Projections p = project(a, layer, h, s);
   append_to_caches(a, layer, p.k, p.v, s);
-  Rows z = attend(a, layer, p.q, s);
-  linear_forward(s.ops, z, {LinearJob{&a.o.weight, a.o.bias, out}});
-  return out;
+  const Rows q = s.keep_last_rows(p.q), y = out.slice(0, q.n);
+  Rows z = attend(a, layer, q, s);
+  linear_forward(s.ops, z, {LinearJob{&a.o.weight, a.o.bias, y}});
+  return y;
 }
 
 }  // namespace liuli

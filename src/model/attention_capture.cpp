@@ -5,8 +5,11 @@
 #include <limits>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "core/arena.h"
 #include "core/check.h"
+#include "liuli/error.h"
 
 namespace liuli {
 namespace {
@@ -105,9 +108,23 @@ class WatchedAttention {
     std::copy_n(values, size, before);
     s_.listener->see({s_.place(point, layer_), Rows{values, n_rows_, n_keys_, n_keys_},
                       sequence_.first_position, a_.n_heads, n_rows_ * n_keys_});
-    for (int64_t at = 0; at < a_.n_heads * n_rows_; at++)
-      changed_[at] |= std::memcmp(before + at * n_keys_, values + at * n_keys_,
-                                  static_cast<size_t>(n_keys_) * sizeof(float)) != 0;
+    bool any = false, seen = false;
+    for (int64_t at = 0; at < a_.n_heads * n_rows_; at++) {
+      const auto differs = [&](int begin, int end) {
+        const int64_t from = at * n_keys_ + begin;
+        return std::memcmp(before + from, values + from, static_cast<size_t>(end - begin) * sizeof(float)) !=
+               0;
+      };
+      if (!differs(0, static_cast<int>(n_keys_))) continue;
+      const Visible keys = visible(at % n_rows_);
+      changed_[at] = any = true;
+      seen |= differs(keys.begin, keys.end);
+    }
+    const bool before_mask = point == Point::attn_scores_raw || point == Point::attn_scores;
+    if (before_mask && any && !seen)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: only scores that the mask hides were changed: they go nowhere",
+                              s_.place(point, layer_).name()));
   }
 
   // Raw and scaled scores of every key, also of those the mask hides.

@@ -7,12 +7,13 @@ namespace liuli {
 // The article's six steps. A norm slot the family lacks passes its input through, so that pre-norm (Llama,
 // Qwen), sandwich norms (Gemma 3), norms on the branches (OLMo 2) and post-norm (BERT, 2017) are one piece of
 // code.
-void block_forward(const Block& b, int layer, Rows x, Step& s) {
+Rows block_forward(const Block& b, int layer, Rows x, Step& s) {
   const Arena::Scope scratch(s.ops.scratch);
   s.probe(Point::resid_pre, layer, x);
 
   Rows h = normalized(b.attn_norm.before, NormSite::ln1, layer, x, s);  // 1 norm
   Rows a = attention_forward(b.attention, layer, h, s);                 // 2 attention
+  if (a.n < x.n) x = s.last_rows(x);
   s.probe(Point::attn_out_proj, layer, a);
   norm_in_place(b.attn_norm.on_output, NormSite::ln1_post, layer, a, s);
   s.probe(Point::attn_out, layer, a);
@@ -29,6 +30,7 @@ void block_forward(const Block& b, int layer, Rows x, Step& s) {
   add_in_place(s.ops, x, f, b.residual_scale);  // 6 add to the residual stream
   s.probe(Point::resid_post, layer, x);
   post_norm(b.ffn_norm.after_add, NormSite::ln2, Point::normalized_resid_post, layer, x, s);
+  return x;
 }
 
 }  // namespace liuli

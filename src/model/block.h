@@ -5,8 +5,9 @@
 
 namespace liuli {
 
-/// One block over all rows of a step; x [n_tokens, d_model] is the residual stream, updated in place.
-void block_forward(const Block& b, int layer, Rows x, Step& s);
+/// One block over all rows of a step; x [n_tokens, d_model] is the residual stream, updated in place. Returns its rows, or
+/// the last ones at their front (Step::only_last_rows).
+Rows block_forward(const Block& b, int layer, Rows x, Step& s);
 
 /// W_o · z: what attention gives for normed rows h, before it is added. Appends to the caches.
 Rows attention_forward(const Attention& a, int layer, Rows h, Step& s);

@@ -1,5 +1,7 @@
 #include "model/kv_cache.h"
 
+#include <cstring>
+
 #include "core/check.h"
 #include "core/rows.h"
 
@@ -48,6 +50,26 @@ void KvCache::truncate(int length) {
       for (int64_t head = 0; head < shape_.n_kv_heads; head++)
         append(layer, head, position, zero.data(), zero.data());
   classes_.resize(static_cast<size_t>(length));
+}
+
+void KvCache::branch(const KvCache& trunk, int64_t layer) {
+  LIULI_CHECK(shape_.n_layers == 1 && kernels_ == trunk.kernels_ && page_bytes_ == trunk.page_bytes_ &&
+              table_.size() == static_cast<size_t>(trunk.shape_.n_kv_heads) && layer < trunk.shape_.n_layers);
+  while (pages_.size() < trunk.pages_.size()) pages_.emplace_back(page_bytes_ * table_.size());
+  for (auto& head : table_) head.resize(pages_.size());
+  classes_ = trunk.classes_;
+}
+
+void KvCache::copy_branch(const KvCache& trunk, int64_t layer, int first) {
+  const size_t n_pages = trunk.pages_.size(), shared = static_cast<size_t>(first / kPagePositions);
+  for (size_t page = 0; page < n_pages; page++) {
+    for (size_t head = 0; head < table_.size(); head++)
+      table_[head][page] = page < shared ? trunk.table_[trunk.index(layer, static_cast<int64_t>(head))][page]
+                                         : pages_[page].data() + head * page_bytes_;
+    if (page >= shared)  // the heads of a layer lie one after another
+      std::memcpy(pages_[page].data(), trunk.table_[trunk.index(layer, 0)][page],
+                  page_bytes_ * table_.size());
+  }
 }
 
 void KvCache::append(int64_t layer, int64_t kv_head, int position, const float* k, const float* v) {

@@ -30,6 +30,12 @@ class KvCache {
   /// Forgets every position from `length` on.
   void truncate(int length);
 
+  /// Becomes (a cache of one layer) a copy of `trunk`'s layer up to its length, of which positions before `first` will
+  /// not be written: whole pages of them stay the trunk's. The first call makes room (throws out_of_memory), the second
+  /// copies; it may run on several threads for several caches.
+  void branch(const KvCache& trunk, int64_t layer);
+  void copy_branch(const KvCache& trunk, int64_t layer, int first);
+
   void append(int64_t layer, int64_t kv_head, int position, const float* k, const float* v);
   /// The pages of one head, in order of position.
   const uint8_t* const* pages(int64_t layer, int64_t kv_head) const {

@@ -157,6 +157,7 @@ BlockNorms bind_ffn_norms(const Binder& binder, const NormSlots& slots, Binder::
 
 Block bind_block(const Binder& binder, Model& model, const LayerPlan& plan, Binder::Where at) {
   Block b;
+  b.residual_scale = static_cast<float>(model.config.residual_scale);
   b.attn_norm = bind_attention_norms(binder, plan.attn_norm, at);
   if (model.config.is_latent())
     b.attention = bind_latent_attention(binder, model.config, plan, at);

@@ -38,6 +38,17 @@ struct Step {
       ops.product_class == ProductClass::decode ? LatentForm::absorbed : LatentForm::expanded;
   std::unique_ptr<KvCache> expanded;  ///< latent attention's keys and values of the layer at hand
 
+  /// From the keys and values on, a block goes on with each sequence's last row only: the last block, where nobody wants
+  /// the others.
+  bool only_last_rows = false;
+  std::vector<int64_t> last_row_indices;  ///< filled by keep_last_rows
+
+  /// Where only_last_rows says so, narrows `sequences` and `positions` to last rows and moves those of `rows` to its
+  /// front; else all of them.
+  Rows keep_last_rows(Rows rows);
+  /// Moves the rows that keep_last_rows kept to the front of these, too.
+  Rows last_rows(Rows rows) const;
+
   Place place(Point point, int layer, int expert = -1) const { return {point, layer, stack, expert}; }
   bool listening(Point point, int layer) const {
     return listener != nullptr && listener->wants(place(point, layer));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "liuli/error.h"
 #include "model/block.h"
 #include "ops/activation.h"
 #include "ops/embedding.h"
@@ -14,6 +15,27 @@ namespace liuli {
 void Step::show(const Place& place, Rows rows) const {
   if (listener->wants(place))
     listener->see({place, rows, sequences.empty() ? 0 : sequences.front().first_position});
+}
+
+Rows Step::last_rows(Rows rows) const {
+  for (size_t i = 0; i < last_row_indices.size(); i++)
+    std::memmove(rows.row(static_cast<int64_t>(i)), rows.row(last_row_indices[i]),
+                 static_cast<size_t>(rows.width) * sizeof(float));
+  return rows.slice(0, static_cast<int64_t>(last_row_indices.size()));
+}
+
+Rows Step::keep_last_rows(Rows rows) {
+  if (!only_last_rows) return rows;
+  positions.clear();
+  for (SequenceRows& sequence : sequences) {
+    const int64_t behind = sequence.n_rows - 1;
+    last_row_indices.push_back(sequence.first_row + behind);
+    sequence.first_position += static_cast<int>(behind);
+    sequence.first_row = static_cast<int64_t>(positions.size());
+    sequence.n_rows = 1;
+    positions.push_back(sequence.first_position);
+  }
+  return last_rows(rows);
 }
 
 const kernels::AttentionKernels& attention_kernels(ProductClass product_class) {
@@ -126,7 +148,12 @@ void show_pooler(const Model& model, Step& s, Rows x) {
   Rows pooled = make_rows(s.ops.scratch, 1, x.width);
   linear_forward(s.ops, x.slice(0, 1), {LinearJob{&model.pooler.weight, model.pooler.bias, pooled}});
   for (int64_t j = 0; j < x.width; j++) pooled.data[j] = std::tanh(pooled.data[j]);
-  s.probe(Point::pooler, -1, pooled);
+  Rows shown = make_rows(s.ops.scratch, 1, x.width);
+  std::memcpy(shown.data, pooled.data, static_cast<size_t>(x.width) * sizeof(float));
+  s.probe(Point::pooler, -1, shown);
+  if (std::memcmp(shown.data, pooled.data, static_cast<size_t>(x.width) * sizeof(float)) != 0)
+    throw Error(ErrorCode::unsupported,
+                "pooler cannot be changed: it is formed for show; change the stream before it");
 }
 
 Rows wanted_rows(Rows x, const StepOptions& options, const Step& s) {
@@ -142,11 +169,13 @@ Rows wanted_rows(Rows x, const StepOptions& options, const Step& s) {
 
 }  // namespace
 
-Rows unembed(const Model& model, Step& s, Rows x) {
-  Rows logits = make_rows(s.ops.scratch, x.n, model.config.vocab_size);
+Rows unembed(const Model& model, Step& s, Rows x) { return unembed(model, s, x, model.output()); }
+
+Rows unembed(const Model& model, Step& s, Rows x, const Matrix& output) {
+  Rows logits = make_rows(s.ops.scratch, x.n, output.d_out());
   const Arena::Scope scratch(s.ops.scratch);
   Rows h = normalized(model.final_norm, NormSite::ln_final, -1, x, s);
-  linear_forward(s.ops, h, {LinearJob{&model.output(), nullptr, logits}});
+  linear_forward(s.ops, h, {LinearJob{&output, nullptr, logits}});
   if (model.config.final_soft_cap > 0)
     for_each_row(s.ops, logits.n, [&](int64_t i) {
       s.ops.rows.soft_cap(logits.row(i), static_cast<float>(model.config.final_soft_cap), logits.width);

@@ -51,6 +51,8 @@ OpContext make_context(Runner& runner, ProductClass product_class);
 /// The final norm and the output matrix on rows of the residual stream: logits, or what a lens would say of a
 /// middle layer.
 Rows unembed(const Model& model, Step& s, Rows x);
+/// The same with some rows of the output matrix: [n, output.d_out()].
+Rows unembed(const Model& model, Step& s, Rows x, const Matrix& output);
 
 /// The kernels and cache form of a class: f32 and exact use f32 pages.
 const kernels::AttentionKernels& attention_kernels(ProductClass product_class);

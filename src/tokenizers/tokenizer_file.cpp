@@ -232,7 +232,8 @@ std::vector<JsonPart> JsonPart::parts(const char* name) const {
   const nlohmann::json* value = find(name);
   if (value == nullptr) return out;
   if (!value->is_array()) corrupt(fmt::format("\"{}\" is {}, expected a list", name, value->type_name()));
-  for (const nlohmann::json& item : *value) out.emplace_back(item, fmt::format("{}.{}[{}]", place_, name, out.size()));
+  for (const nlohmann::json& item : *value)
+    out.emplace_back(item, fmt::format("{}.{}[{}]", place_, name, out.size()));
   return out;
 }
 

@@ -22,7 +22,7 @@ struct Family {
   bool (*unused_tensor)(const ModelConfig& config, const std::string& name) = nullptr;
 };
 
-extern const Family kPhi3, kSmolLm3, kQwen2Moe, kQwen3Moe;
+extern const Family kPhi3, kSmolLm3, kQwen2Moe, kQwen3Moe, kStack;
 extern const Family kLlama, kQwen2, kQwen3, kGemma3, kOlmo2, kGpt2, kBert, kTransformer2017, kDeepseek;
 
 /// The family of a source's general.architecture or model_type, or null.

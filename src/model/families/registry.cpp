@@ -5,8 +5,8 @@ namespace liuli {
 namespace {
 
 constexpr const Family* kFamilies[] = {
-    &kLlama,  &kPhi3,  &kSmolLm3, &kQwen2, &kQwen2Moe,        &kQwen3,   &kQwen3Moe,
-    &kGemma3, &kOlmo2, &kGpt2,    &kBert,  &kTransformer2017, &kDeepseek};
+    &kLlama,  &kPhi3,  &kSmolLm3, &kQwen2, &kQwen2Moe,        &kQwen3,    &kQwen3Moe,
+    &kGemma3, &kOlmo2, &kGpt2,    &kBert,  &kTransformer2017, &kDeepseek, &kStack};
 
 // Whether `name` is one of the alternatives "a|b|c".
 bool is_one_of(std::string_view name, std::string_view alternatives) {

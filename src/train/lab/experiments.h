@@ -12,7 +12,8 @@ namespace liuli::lab {
 /// from the checks.
 struct Bench {
   const LabSettings& settings;
-  Runner& runner;
+  Runner& runner;              ///< of one thread
+  int threads = 1;             ///< how many runs may go side by side
   RealModel* model = nullptr;  ///< null: no real model
 
   bool quick() const { return settings.quick; }

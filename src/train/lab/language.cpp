@@ -11,7 +11,8 @@ namespace {
 constexpr int kSpace = 26, kStop = 27;
 constexpr uint64_t kTextStream = 11, kBatchStream = 12;
 
-constexpr const char* kNouns[] = {"fox", "bird", "river", "moon", "cloud", "monk", "boat", "tree", "child", "lamp"};
+constexpr const char* kNouns[] = {"fox",  "bird", "river", "moon",  "cloud",
+                                  "monk", "boat", "tree",  "child", "lamp"};
 constexpr const char* kColours[] = {"red", "old", "white", "small", "quiet", "green"};
 constexpr const char* kVerbs[] = {"see", "hear", "follow", "love", "find", "wait for"};
 constexpr const char* kAlone[] = {"sing", "sleep", "rest", "fall", "return"};
@@ -36,12 +37,14 @@ std::string sentence(Rng& rng) {
   if (rng.below(2) == 0) s.append(pick(kColours, rng)).append(" ");
   s.append(noun).append(plural ? "s " : " ");
   std::string verb = rng.below(3) == 0 ? pick(kAlone, rng) : pick(kVerbs, rng);
-  const bool alone = verb == "sing" || verb == "sleep" || verb == "rest" || verb == "fall" || verb == "return";
+  const bool alone =
+      verb == "sing" || verb == "sleep" || verb == "rest" || verb == "fall" || verb == "return";
   if (!plural) verb.insert(std::min(verb.find(' '), verb.size()), 1, 's');
   s.append(verb);
   if (!alone) s.append(" the ").append(pick(kNouns, rng));
   s.append(". ");
-  if (rng.below(4) == 0) s.append("oh ").append(noun).append(" ").append(noun).append(". ");  // what was named before
+  if (rng.below(4) == 0)
+    s.append("oh ").append(noun).append(" ").append(noun).append(". ");  // what was named before
   return s;
 }
 

@@ -38,7 +38,8 @@ RowStatistics row_statistics(Rows rows, int64_t row) {
   double mean = 0, square = 0;
   for (int64_t j = 0; j < rows.width; j++) mean += static_cast<double>(x[j]);
   mean /= static_cast<double>(rows.width);
-  for (int64_t j = 0; j < rows.width; j++) square += (static_cast<double>(x[j]) - mean) * (static_cast<double>(x[j]) - mean);
+  for (int64_t j = 0; j < rows.width; j++)
+    square += (static_cast<double>(x[j]) - mean) * (static_cast<double>(x[j]) - mean);
   return {mean, std::sqrt(square / static_cast<double>(rows.width))};
 }
 

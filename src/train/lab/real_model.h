@@ -19,7 +19,8 @@ class RealModel {
   virtual std::string file_name() const = 0;
   virtual std::vector<int> tokenize(std::string_view text) const = 0;
   virtual std::string token_text(int id) const = 0;
-  virtual std::vector<TracedTensor> trace(const std::vector<int>& ids, const std::vector<std::string>& points) = 0;
+  virtual std::vector<TracedTensor> trace(const std::vector<int>& ids,
+                                          const std::vector<std::string>& points) = 0;
   /// Logits of every position.
   virtual void logits(const std::vector<int>& ids, const std::vector<Hook>& hooks,
                       const std::function<void(int, std::span<const float>)>& on_row) = 0;

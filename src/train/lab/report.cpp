@@ -64,7 +64,7 @@ std::string number(double x, int digits) {
   if (std::isnan(x)) return "–";
   if (std::isinf(x)) return x > 0 ? "∞" : "−∞";
   std::string text = fmt::format("{:.{}g}", x, digits);
-  if (text[0] == '-') text = "−" + text.substr(1);
+  if (text[0] == '-') text.replace(0, 1, "−");
   return text;
 }
 

@@ -30,7 +30,8 @@ double standard_deviation(const Parameter& p, const StackShape& s) {
   const auto d_out = static_cast<double>(p.shape[0]), d_in = static_cast<double>(p.shape[1]);
   if (p.spec.role == Role::token_embedding) return s.tied ? 1 / std::sqrt(d_in) : 1;
   if (p.spec.role == Role::output_matrix) return 1 / std::sqrt(d_in);
-  const double gain = s.placement == Placement::deepnorm && is_scaled(p.spec.role) ? deepnorm_beta(s.depth) : 1;
+  const double gain =
+      s.placement == Placement::deepnorm && is_scaled(p.spec.role) ? deepnorm_beta(s.depth) : 1;
   return gain * std::sqrt(2 / (d_in + d_out));
 }
 
@@ -93,7 +94,8 @@ RandomStack::RandomStack(const StackShape& stack_shape, uint64_t seed)
 
 double gradient_size(const Parameter& p) {
   double sum = 0;
-  for (int64_t i = 0; i < p.size; i++) sum += static_cast<double>(p.gradient[i]) * static_cast<double>(p.gradient[i]);
+  for (int64_t i = 0; i < p.size; i++)
+    sum += static_cast<double>(p.gradient[i]) * static_cast<double>(p.gradient[i]);
   return std::sqrt(sum);
 }
 

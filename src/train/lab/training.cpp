@@ -39,7 +39,9 @@ class StreamWatcher final : public Probe {
   Point leaves_;
 };
 
-double mean_of(const CrossEntropy& loss) { return loss.sum / static_cast<double>(std::max<int64_t>(loss.counted, 1)); }
+double mean_of(const CrossEntropy& loss) {
+  return loss.sum / static_cast<double>(std::max<int64_t>(loss.counted, 1));
+}
 
 LayerGradients pass(RandomStack& stack, TrainStep& step, const std::vector<Example>& batch) {
   LayerGradients found;

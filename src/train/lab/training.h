@@ -14,8 +14,8 @@ namespace liuli::lab {
 struct LayerGradients {
   double loss = 0;
   std::vector<double> stream;  ///< ‖∂L/∂x‖ of what leaves block l; [0] of what enters the first: n_layers + 1
-  std::vector<double> w2;      ///< ‖∂L/∂W₂‖ of each block's second feed-forward matrix
-  std::vector<double> rms;     ///< of the stream, as `stream`
+  std::vector<double> w2;       ///< ‖∂L/∂W₂‖ of each block's second feed-forward matrix
+  std::vector<double> rms;      ///< of the stream, as `stream`
   std::vector<double> largest;  ///< |x|, as `stream`
 };
 

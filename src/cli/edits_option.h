@@ -1,0 +1,21 @@
+// --edit and --edits: changes to a run.
+#pragma once
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "liuli/edit.h"
+#include "liuli/engine.h"
+
+namespace liuli::cli {
+
+struct EditOptions {
+  std::vector<std::string> edits;  ///< short forms
+  std::string file;                ///< JSON
+};
+void add_edit_options(CLI::App& command, EditOptions& options);
+/// Of the file first, then the short forms. Errors: as parse_edit and parse_edits_json.
+std::vector<Edit> read_edits(const EditOptions& options, const Engine& engine);
+
+}  // namespace liuli::cli

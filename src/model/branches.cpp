@@ -1,0 +1,59 @@
+#include "model/branches.h"
+
+#include "core/check.h"
+#include "model/block.h"
+#include "ops/linear.h"
+
+namespace liuli {
+
+void BranchRunner::place(std::span<const Branch> branches, Step& s) {
+  int64_t row = 0;
+  for (size_t i = 0; i < branches.size(); i++) {
+    const int first = branches[i].first_position, end = branches[i].trunk->length();
+    LIULI_CHECK(first >= 0 && first < end && &branches[i].trunk->kernels() == &s.ops.attention);
+    s.sequences.push_back({&caches_[i], row, end - first, first, end});
+    for (int position = first; position < end; position++) s.positions.push_back(position);
+    row += end - first;
+  }
+}
+
+void BranchRunner::branch_caches(int layer, std::span<const Branch> branches) {
+  for (size_t i = 0; i < branches.size(); i++) caches_[i].branch(*branches[i].trunk, layer);
+  runner_.pool.parallel_for(static_cast<int64_t>(branches.size()), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; i++) {
+      const Branch& branch = branches[static_cast<size_t>(i)];
+      caches_[static_cast<size_t>(i)].copy_branch(*branch.trunk, layer, branch.first_position);
+    }
+  });
+}
+
+Rows BranchRunner::run(int first_layer, Rows x, std::span<const Branch> branches, const Matrix& output,
+                       const StepOptions& options) {
+  const ModelConfig& config = model_.config;
+  LIULI_CHECK(config.causal && !config.is_encoder_decoder() && !branches.empty());
+  runner_.scratch.release({});
+  OpContext ops = make_context(runner_, options.product_class);
+  CacheShape one_layer = cache_shape(config);
+  one_layer.n_layers = 1;
+  while (caches_.size() < branches.size()) caches_.emplace_back(one_layer, ops.attention);
+  Step s(ops, options.listener);
+  place(branches, s);
+  LIULI_CHECK(x.n == static_cast<int64_t>(s.positions.size()));
+  for (size_t i = 0; i < config.ropes.size(); i++)
+    s.angles.push_back(
+        rope_angles(ops, config.ropes[i], model_.rope_frequencies[i], s.positions.data(), x.n));
+  const auto n_layers = static_cast<int>(model_.blocks.size());
+  for (int layer = first_layer; layer < n_layers; layer++) {
+    branch_caches(layer, branches);
+    s.only_last_rows = layer + 1 == n_layers;
+    x = block_forward(model_.blocks[static_cast<size_t>(layer)], layer, x, s);
+  }
+  if (x.n > static_cast<int64_t>(branches.size())) {  // latent attention keeps all rows
+    for (const SequenceRows& sequence : s.sequences)
+      s.last_row_indices.push_back(sequence.first_row + sequence.n_rows - 1);
+    x = s.last_rows(x);
+  }
+  return unembed(model_, s, x, output);
+}
+
+}  // namespace liuli
