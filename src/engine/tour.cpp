@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -21,7 +22,8 @@ using Tensors = std::map<std::string, TracedTensor>;
 constexpr int kLensCandidates = 5, kTopLogprobs = 8;
 constexpr int kMostLayers = 5;        // more make a page heavier, not clearer
 constexpr int kExplainedNumbers = 4;  // per point of a layer that is shown in full
-constexpr int kExplainedTerms = 12;
+constexpr int kExplainedTerms = 10;
+constexpr int kLoudestNeurons = 8;
 constexpr int64_t kRouterBytes = 400'000;
 
 // The norms of one layer: their weights' names without "blocks.N.".
@@ -175,8 +177,25 @@ class Collector {
                              });
       if (!only_norm) values_.add(found->second);
       if (place.point == Point::resid_post) streams_.push_back(found->second);
+      if (place.point == Point::mlp_post) loudest_neurons(place.layer, found->second);
     }
     experts(traced);
+  }
+
+  // Those the page shows first: what came into them is explained as well.
+  void loudest_neurons(int layer, const TracedTensor& post) {
+    const int64_t width = post.shape[1];
+    const float* row = post.values.data() + last_token() * width;
+    std::vector<int> neurons(static_cast<size_t>(width));
+    std::iota(neurons.begin(), neurons.end(), 0);
+    const auto middle = neurons.begin() + std::min<ptrdiff_t>(kLoudestNeurons, static_cast<ptrdiff_t>(width));
+    std::partial_sort(neurons.begin(), middle, neurons.end(),
+                      [row](int a, int b) { return std::fabs(row[a]) > std::fabs(row[b]); });
+    for (const char* name : {"mlp.pre", "mlp.pre_linear"}) {
+      if (config_.gated_ffn || std::string(name) == "mlp.pre")
+        for (auto i = neurons.begin(); i != middle; i++)
+          loudest_.push_back(fmt::format("{}[{},{}]", at(layer, name), last_token(), *i));
+    }
   }
 
   void norms(const Tensors& traced, const std::string& name) {
@@ -214,6 +233,9 @@ class Collector {
     std::vector<int> positions(ids_.size());
     for (size_t i = 0; i < positions.size(); i++) positions[i] = static_cast<int>(i);
     rows("pos_embed.weight", model.position_embedding, positions);
+    std::vector<int> segments = settings_.beside.token_types;
+    segments.resize(ids_.size());
+    rows("type_embed.weight", model.token_types, segments);
     const std::vector<WeightInfo> all = engine_.weights();
     std::set<std::string> wanted;
     for (const char* site : {"embed_ln", "ln_final"}) want_norm(wanted, site);
@@ -334,7 +356,7 @@ class Collector {
 
   // ---- numbers that matrices made ----
   std::vector<std::string> explained_numbers() const {
-    std::vector<std::string> numbers;
+    std::vector<std::string> numbers = loudest_;
     const std::vector<Place> places = all_places(config_);
     for (const Place& place : places) {
       if (place.layer < 0 || !is_chosen(place.layer) || is_of_one_expert(place)) continue;
@@ -369,6 +391,7 @@ class Collector {
   const TourSettings& settings_;
   const std::vector<int> layers_;
   std::vector<TracedTensor> streams_;  ///< resid_post of every layer
+  std::vector<std::string> loudest_;   ///< numbers of mlp.pre and mlp.pre_linear
   TensorPack values_, weights_;
   Json out_;
 };

@@ -22,11 +22,13 @@ const cases = [
   { name: "gemma3", model: join(models, "gemma3.gguf"), input: ["The capital of France is the city of Paris and it"] },
   { name: "minilm", model: join(models, "minilm"), input: ["A cat sat on the mat."] },
   { name: "deepseek_v3", model: join(tiny, "deepseek_v3"), input: ["--ids", "5,9,33,2,17,40"] },
-  { name: "gpt2", model: join(tiny, "gpt2"), input: ["--ids", "5,9,33,2,17"] },
-  { name: "bert", model: join(tiny, "bert"), input: ["--ids", "5,9,33,2,17"] },
-  { name: "olmo2", model: join(tiny, "olmo2"), input: ["--ids", "5,9,33,2,17"] },
-  { name: "mixtral", model: join(tiny, "mixtral"), input: ["--ids", "5,9,33,2,17"] },
+  { name: "gpt2", model: join(tiny, "gpt2"), input: ["--ids", "5,9,33,2,17,40,7,12"] },
+  { name: "bert", model: join(tiny, "bert"), input: ["--ids", "5,9,33,2,17,40,7,12"] },
+  { name: "olmo2", model: join(tiny, "olmo2"), input: ["--ids", "5,9,33,2,17,40,7,12"] },
+  { name: "mixtral", model: join(tiny, "mixtral"), input: ["--ids", "5,9,33,2,17,40,7,12"] },
 ];
+/** Products with a matrix: explained by the engine itself, from operands as its class rounded them. */
+const isExplained = new Set(["attn.q", "attn.k", "attn.v", "attn.q_latent", "attn.kv_latent", "attn.out_proj", "mlp.pre", "mlp.pre_linear", "mlp.out", "mlp.shared.pre", "mlp.shared.pre_linear", "mlp.shared_out"]);
 const folder = mkdtempSync(join(tmpdir(), "liuli-tour-"));
 const run = (...args) => execFileSync(liuli, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
 
@@ -116,7 +118,8 @@ async function checkCase(browser, { name, model, input }) {
   const unexplained = [...kinds].filter(([, k]) => k.difference === null).map(([kind]) => kind);
   for (const [kind, k] of kinds) {
     // Products in the prompt class round their operands to 16 bits: a dot product may move by about 1 %.
-    if (k.difference !== null) assert.ok(k.difference <= 0.02 * Math.max(Math.abs(k.value), 1), `${name} ${kind} ${k.place}: ${k.difference}`);
+    const share = /^(attn\.(scores_raw|scores|z)|logits|mlp\.router_logits)$/.test(kind) || isExplained.has(kind) ? 0.02 : 1e-5;
+    if (k.difference !== null) assert.ok(k.difference <= share * Math.max(Math.abs(k.value), 1), `${name} ${kind} ${k.place}: ${k.difference}`);
   }
   assert.deepEqual(english.problems, []);
   await english.context.close();
@@ -137,11 +140,15 @@ async function checkCase(browser, { name, model, input }) {
 }
 
 async function takeScreenshots(browser, pages) {
-  const views = [["smollm2", 5, "en", "light", "tour-block.png"], ["qwen2.5", 7, "zh", "light", "tour-attention.png"], ["gemma3", 4, "en", "dark", "tour-rope.png"], ["deepseek_v3", 8, "en", "light", "tour-experts.png"], ["smollm2", 9, "zh", "dark", "tour-lens.png"]];
-  for (const [name, chapter, lang, colorScheme, file] of views) {
+  const views = [["smollm2", 5, "en", "light", "tour-block.png", -1, ".vectors [data-at*='normalized']"], ["qwen2.5", 7, "zh", "light", "tour-attention.png", 11], ["gemma3", 4, "en", "dark", "tour-rope.png", -1],
+    ["deepseek_v3", 8, "en", "light", "tour-experts.png", 1], ["smollm2", 9, "zh", "dark", "tour-lens.png", -1]];
+  for (const [name, chapter, lang, colorScheme, file, layer, press] of views) {
     const { page, context } = await openPage(browser, pages.get(name), { viewport: { width: 1100, height: 820 }, colorScheme });
     if (lang === "zh") await page.click("[data-key=lang]");
     await page.click(`.chapters li:nth-child(${chapter}) a`);
+    if (layer >= 0) await page.selectOption("[data-key=layer]", { index: layer });
+    if (press) await page.click(press);
+    await page.waitForTimeout(500);
     await page.screenshot({ path: join(screenshots, file) });
     await context.close();
   }

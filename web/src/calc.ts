@@ -1,6 +1,6 @@
 // Hand calculations: how a number of the run follows from other numbers on the page. Everything is worked out here in
 // double precision from the values the run recorded, so each one is also a check of what the engine computed.
-import { Tensor, block, config, data, kvHeadOf, lastToken, point, read, weight, weightRow } from "./data";
+import { Tensor, block, config, data, kvHeadOf, point, read, weight, weightRow } from "./data";
 import { exactly, format } from "./format";
 import { L } from "./state";
 
@@ -292,6 +292,10 @@ function embedding(p: string, [t, i]: number[], observed: number): Calculation |
     return { formula: scale === 1 ? `W_E[${data.tokens[t].id}]` : `W_E[${data.tokens[t].id}] × ${format(scale)}`,
       lines: [[L(`嵌入表第 ${data.tokens[t].id} 行第 ${i} 个 = `, `row ${data.tokens[t].id} of the table, number ${i} = `), v(row[i]), ...(scale === 1 ? [] : [" × ", v(scale)] as Piece[])]], result: row[i] * scale, observed };
   }
+  if (p === "pos_embed" || p === "type_embed") {
+    const row = weight(`${p}.weight`)?.row(t), number = data.rows[`${p}.weight`]?.[t];
+    return row ? { formula: `${p === "pos_embed" ? "W_pos" : "W_type"}[${number}]`, lines: [[L(`第 ${number} 行第 ${i} 个 = `, `row ${number}, number ${i} = `), v(row[i])]], result: row[i], observed } : null;
+  }
   if (p === "embed_sum") {
     const parts: [string, number[]][] = ["embed", "pos_embed", "type_embed"].filter((name) => point(name)).map((name) => [name, [t, i]]);
     return added(parts, observed, parts.map(([name]) => name).join(" + "));
@@ -340,4 +344,3 @@ export function calculate(name: string, index: number[]): Calculation | null {
   if (p.startsWith("mlp.")) return config.experts ? router(layer, p.slice(4), index, observed) : null;
   return stream(layer, p, index, observed);
 }
-export { lastToken };

@@ -1,5 +1,5 @@
 // Drawn from the model's own plan: the flow of one block, the tower, the clocks, a histogram, curves.
-import { block, config, data, streamAfter } from "./data";
+import { config, data } from "./data";
 import { h, pressable, svg } from "./dom";
 import { format, visible } from "./format";
 import { L, change, state } from "./state";
@@ -60,12 +60,17 @@ export function tower(compact = false): HTMLElement {
   return h("ol", { class: "tower", reversed: true, "aria-label": L("楼层，从上到下", "storeys, top first") }, sizes.map((_, i) => row(sizes.length - 1 - i)));
 }
 
+const handsBefore = new Map<number, number>();
 /** Clock hands: pair i of a head turns by position · frequency_i. */
 export function clocks(pairs: number[], frequencies: number[], position: number): HTMLElement {
   return h("div", { class: "clocks" }, pairs.map((pair) => {
     const angle = position * frequencies[pair];
     const hand = svg("path", { d: "M0 6L0 -34", class: "hand" });
-    hand.style.transform = `rotate(${-angle}rad)`;
+    // The hand starts where it stood before, so that a moved slider makes it turn.
+    const turn = (a: number): void => { hand.style.transform = `rotate(${-a}rad)`; };
+    turn(handsBefore.get(pair) ?? angle);
+    handsBefore.set(pair, angle);
+    requestAnimationFrame(() => requestAnimationFrame(() => turn(angle)));
     hand.setAttribute("data-pair", String(pair));
     return h("div", { class: "clock" }, svg("svg", { viewBox: "-44 -44 88 88", role: "img", "aria-label": L(`第 ${pair} 对：${format(angle, 3)} 弧度`, `pair ${pair}: ${format(angle, 3)} rad`) },
       svg("circle", { r: 40, class: "dial" }), [0, 1, 2, 3].map((q) => svg("path", { d: "M0 -40L0 -35", class: "tick", transform: `rotate(${90 * q})` })), hand, svg("circle", { r: 3, class: "axle" })),
@@ -87,7 +92,8 @@ export function histogram(values: ArrayLike<number>, title: string): HTMLElement
 }
 
 /** Curves over the storeys, on a logarithmic scale where they span more than 30 to 1. */
-export function curves(series: { title: string; values: number[] }[], label: string): HTMLElement {
+export interface Series { title: string; values: number[] }
+export function curves(series: Series[], label: string): HTMLElement {
   const all = series.flatMap((s) => s.values).filter((x) => x > 0), low = Math.min(...all), high = Math.max(...all), log = high / low > 30;
   const f = (x: number): number => (log ? Math.log(Math.max(x, low)) : x), bottom = log ? f(low) : 0, top = f(high);
   const n = series[0].values.length, px = (i: number): number => 30 + 280 * i / Math.max(n - 1, 1), py = (x: number): number => 130 - 112 * (f(x) - bottom) / (top - bottom || 1);
@@ -96,4 +102,3 @@ export function curves(series: { title: string; values: number[] }[], label: str
     series.map((s, i) => svg("path", { class: `curve c${i}`, d: s.values.map((x, j) => `${j ? "L" : "M"}${px(j).toFixed(1)} ${py(x).toFixed(1)}`).join("") })), svg("path", { class: "now", d: `M${px(state.layer)} 14V130` })),
     h("div", { class: "keys" }, series.map((s, i) => h("span", { class: `key c${i}` }, s.title)), log && h("span", {}, L("（对数轴）", "(log scale)"))));
 }
-export { block, streamAfter };

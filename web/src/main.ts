@@ -2,7 +2,7 @@
 import "./style.css";
 import { config, data, isDetailed, shortName } from "./data";
 import { h } from "./dom";
-import { format, tokenText } from "./format";
+import { tokenText } from "./format";
 import { closePanel, panelIsOpen, redrawPanel } from "./panel";
 import { L, State, change, onChange, state } from "./state";
 import { embedding, line, position, tokens } from "./chapters/text";
@@ -64,7 +64,8 @@ function draw(): void {
   const focused = (document.activeElement as HTMLElement | null)?.dataset?.key, scrolled = document.querySelector(".chapters")?.scrollLeft ?? 0;
   const app = document.getElementById("app")!;
   app.replaceChildren(header(), contents(), focusBar(), h("main", { id: "chapter" }, h("h1", { tabindex: -1 }, h("span", { class: "no" }, String(state.chapter)), title(state.chapter - 1)), ...chapters[state.chapter - 1].draw().filter((e): e is HTMLElement => e !== null)), footer(),
-    h("p", { class: "origin" }, L(`这一页上的每个数都来自一次真实的运行：${shortName()}，${data.tokens.length} 个词元。`, `Every number on this page comes from one real run: ${shortName()}, ${data.tokens.length} tokens.`), " ", h("code", {}, `liuli trace ${shortName()} --ids ${data.tokens.map((t) => t.id).join(",")}`), ` · ${format(data.version, 0)}`));
+    h("p", { class: "origin" }, L(`这一页上的每个数都来自一次真实的运行：${shortName()}，${data.tokens.length} 个词元。`, `Every number on this page comes from one real run: ${shortName()}, ${data.tokens.length} tokens.`), " ", h("code", {}, `liuli trace ${shortName()} --ids ${data.tokens.map((t) => t.id).join(",")}`)));
+  for (const list of document.querySelectorAll<HTMLElement>(".tower")) { const storey = list.querySelector<HTMLElement>(".chosen"); if (storey) list.scrollTop = storey.offsetTop - list.clientHeight / 2; }
   document.querySelector(".chapters")!.scrollLeft = scrolled;
   document.querySelector(".chapters [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   if (focused) document.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });

@@ -1,7 +1,8 @@
 // Pictures and tables of values, all with the keyboard's way in and a table for those who do not see the picture.
-import { Tensor, config, data, nTokens, placeName, point, weight } from "./data";
+import { config, data, nTokens, point, weight } from "./data";
 import { robustScale } from "./color";
 import { h } from "./dom";
+import type { Series } from "./drawings";
 import { format, tokenText } from "./format";
 import { openCalculation } from "./panel";
 import { derived, num } from "./number";
@@ -25,6 +26,18 @@ export interface Cells {
 }
 const kHeight = 22;
 
+const opened = new Set<string>();
+/** The same values as a table, for those who do not see the picture; made when it is opened. */
+export function asTable(key: string, make: () => HTMLElement): HTMLElement {
+  const details = h("details", { class: "astable", open: opened.has(key) }, h("summary", { "data-key": `table ${key}` }, L("看成表格", "as a table")));
+  const show = (): void => { if (details.open && details.childNodes.length === 1) details.append(make()); };
+  details.addEventListener("toggle", () => { if (details.open) opened.add(key); else opened.delete(key); show(); });
+  show();
+  return details;
+}
+export const seriesTable = (series: Series[]): HTMLElement => table([L("层", "storey"), ...series.map((s) => s.title)], series[0].values.map((_, i) => [String(i), ...series.map((s) => derived(s.values[i]))]));
+
+
 /** A matrix as colours. Arrow keys move from cell to cell; Enter works the number out. */
 export function heat(name: string, cells: Cells, rowHeight = kHeight): HTMLElement {
   const { rows, columns } = cells;
@@ -36,7 +49,7 @@ export function heat(name: string, cells: Cells, rowHeight = kHeight): HTMLEleme
     "aria-label": L(`${name}：${rows.length} 行 ${columns} 列的色块图。方向键移动，回车看手算`, `${name}: picture of ${rows.length} by ${columns} values. Arrow keys move, Enter shows the calculation`) });
   canvas.style.aspectRatio = `${columns * pixel} / ${rows.length * rowHeight}`;
   if (columns * pixel < 300) canvas.style.width = `${columns * pixel}px`;
-  const readout = h("output", { class: "readout", "aria-live": "polite" });
+  const readout = h("output", { class: "readout", "aria-live": "polite" }, L("指向一格，或用方向键", "point at a cell, or use the arrow keys"));
   let at: [number, number] = [Math.min(state.token, rows.length - 1), 0];
   const paint = (): void => {
     const g = canvas.getContext("2d")!;
@@ -75,7 +88,8 @@ export function heat(name: string, cells: Cells, rowHeight = kHeight): HTMLEleme
   const outliers = scale.outliers.slice(0, 8);
   return h("div", { class: "heat" }, h("div", { class: "picture" }, rowHeight >= 14 && labels, canvas), legend(scale.limit, scale.signed), readout,
     outliers.length > 0 && h("p", { class: "outliers" }, L(`超出色阶两倍的有 ${scale.outliers.length} 个：`, `${scale.outliers.length} beyond twice the colour range: `),
-      outliers.map((i) => { const r = Math.floor(i / columns), c = i % columns, place = cells.place?.(r, c); return h("span", { class: "outlier" }, `${rows[r]} · ${cells.label(c)} `, place ? num(...place) : derived(values[i])); })));
+      outliers.map((i) => { const r = Math.floor(i / columns), c = i % columns, place = cells.place?.(r, c); return h("span", { class: "outlier" }, `${rows[r]} · ${cells.label(c)} `, place ? num(...place) : derived(values[i])); })),
+    asTable(name, () => vectors(columns, rows.map((row, r) => ({ title: row, cell: (c: number) => { const place = cells.place?.(r, c); return place ? num(...place) : derived(values[r * columns + c]); } })), `table ${name}`)));
 }
 function legend(limit: number, signed: boolean): HTMLElement {
   return h("div", { class: "legend", "aria-hidden": "true" }, h("span", {}, signed ? format(-limit, 2) : "0"), h("i", { class: signed ? "bar signed" : "bar" }), h("span", {}, format(limit, 2)));
@@ -132,5 +146,3 @@ export const bar = (value: number, most: number, label: string): HTMLElement => 
   inner.style.width = `${most > 0 ? Math.min(100, 100 * value / most) : 0}%`;
   return h("span", { class: "meter", role: "img", "aria-label": label }, inner);
 };
-export { placeName };
-export type { Tensor };

@@ -6,10 +6,9 @@ import { h } from "../dom";
 import { format, tokenText } from "../format";
 import { derived, num } from "../number";
 import { L, change, state } from "../state";
-import { bar, choose, chooseHead, figure, heat, heatOfHead, heatOfPoint, notDetailed, note, p, pointLine, table, vectors, weightLine } from "../widgets";
+import { asTable, bar, choose, chooseHead, figure, heat, heatOfHead, heatOfPoint, notDetailed, note, p, pointLine, seriesTable, table, vectors, weightLine } from "../widgets";
 
 const b = (name: string): string => block(state.layer, name);
-const dimLabel = (c: number): string => L(`第 ${c} 维`, `dim ${c}`);
 
 // ---- 5 ----
 export function norms(): HTMLElement[] {
@@ -99,7 +98,7 @@ export function feedForward(): HTMLElement[] {
   const series = ["resid_post", "attn_out", "mlp_out"].filter((name) => data.norms[name]).map((name) => ({ title: `‖${name}‖`, values: data.norms[name].map((row) => row[t]) }));
   const parts = [
     p(L("残差：分支算出的东西只是加到主干道上，原来的数一直带着走。", "Residual: what a branch finds is only added to the main lane; the original is carried along all the way.")),
-    figure(L(`“${tokenText(t)}”的残差流在各层有多长，每层加了多少`, `How long the stream of “${tokenText(t)}” is at each storey, and how much each adds`), curves(series, L("各层的长度", "lengths over the storeys"))),
+    figure(L(`“${tokenText(t)}”的残差流在各层有多长，每层加了多少`, `How long the stream of “${tokenText(t)}” is at each storey, and how much each adds`), curves(series, L("各层的长度", "lengths over the storeys")), asTable("lengths", () => seriesTable(series))),
   ];
   if (!point(b("mlp_out")) || !point(b("attn_out"))) return [...parts, notDetailed()];
   parts.push(h("h3", {}, L("账本", "The ledger")),
@@ -135,4 +134,3 @@ function experts(): HTMLElement[] {
     which, ...(point(b(`mlp.experts.${expert}.post`)) ? unit(`mlp.experts.${expert}`, shape.d_ff) : [p(L("这位专家的内部没有放进这一页（只放了最后一个词元的专家）。", "This expert's inside is not on the page (only those of the last token are)."))]),
   ];
 }
-export { dimLabel };

@@ -1,6 +1,6 @@
 // Chapters 9–10: what comes out.
 import { Guess, block, config, data, lastToken, nTokens, point, streamAfter } from "../data";
-import { h } from "../dom";
+import { h, live } from "../dom";
 import { bytesText, format, percent, tokenText, visible } from "../format";
 import { derived, num } from "../number";
 import { L, change, state } from "../state";
@@ -43,25 +43,32 @@ function hiddenStates(): HTMLElement[] {
 }
 
 // ---- 10 ----
-let temperature = 1, topK = 0, topP = 1;
+let temperature = 1, topK = 0, topP = 1, cachedSteps = 0;
 export function firstToken(): HTMLElement[] {
   if (!data.generated || !data.candidates) return textVector();
-  const x = point("logits")!, entropy = sampled(x.values);
-  const slider = (label: string, min: number, max: number, step: number, now: number, set: (v: number) => void): HTMLElement => h("label", { class: "slider" }, label, " ", h("input", { type: "range", min, max, step, value: now, "data-key": `s ${label}`, oninput: (e: Event) => { set(Number((e.target as HTMLInputElement).value)); change({}); } }), h("output", {}, String(now)));
+  const x = point("logits")!;
+  const drawn = live(() => {
+    const left = sampled(x.values);
+    return [
+      p(L(`温度 ${temperature}、top-k ${topK || "关"}、top-p ${topP}：留下 ${left.kept} 个词元；下面是得分最高的。`, `Temperature ${temperature}, top-k ${topK || "off"}, top-p ${topP}: ${left.kept} tokens are left. The highest scores:`)),
+      table([L("词元", "token"), "logit", L("概率", "probability"), ""], data.candidates!.map((c) => { const q = left.probability(c.id); return [visible(c.text), num("logits", [lastToken, c.id]), h("span", { class: "num derived" }, percent(q)), bar(q, left.most, "")]; }))];
+  });
+  const slider = (label: string, min: number, max: number, step: number, now: number, set: (v: number) => void): HTMLElement => h("label", { class: "slider" }, label, " ", h("input", { type: "range", min, max, step, value: now, "data-key": `s ${label}`, oninput: (e: Event) => { set(Number((e.target as HTMLInputElement).value)); drawn.redraw(); } }));
   const first = data.generated[0];
   return [
     p(L("softmax 把分数变成概率，再从中选一个。这次运行用的是贪心：取最大的。", "Softmax turns scores into probabilities, and one token is drawn. This run was greedy: it took the largest."), first ? h("strong", {}, L(` 选中“${visible(first.text)}”，概率 `, ` It chose “${visible(first.text)}”, probability `), percent(Math.exp(first.logprob))) : ""),
     h("div", { class: "sliders" }, slider(L("温度", "temperature"), 0.1, 2, 0.1, temperature, (value) => { temperature = value; }), slider("top-k", 0, 40, 1, topK, (value) => { topK = value; }), slider("top-p", 0.05, 1, 0.05, topP, (value) => { topP = value; })),
-    p(L(`温度 ${temperature}、top-k ${topK || "关"}、top-p ${topP}：留下 ${entropy.kept} 个词元；下面是其中最可能的。`, `Temperature ${temperature}, top-k ${topK || "off"}, top-p ${topP}: ${entropy.kept} tokens are left; the likeliest of them:`)),
-    table([L("词元", "token"), "logit", L("概率", "probability"), ""], data.candidates.map((c) => { const q = entropy.probability(c.id); return [visible(c.text), num("logits", [lastToken, c.id]), h("span", { class: "num derived" }, percent(q)), bar(q, entropy.most, "")]; })),
+    drawn.element,
     h("h3", {}, L("接下去的词元", "The tokens that follow")),
     table([L("新词元", "new token"), L("概率", "probability"), L("还考虑过", "also considered")], data.generated.map((g) => [visible(g.text), h("span", { class: "num derived" }, percent(Math.exp(g.logprob))), g.top.filter((o) => o.id !== g.id).slice(0, 4).map((o) => `${visible(o.text)} ${percent(Math.exp(o.logprob))}`).join("   ")])),
     h("h3", {}, L("键值缓存在长大", "The key-value cache grows")), ...cache(),
   ];
 }
+let order: number[] | undefined;  // of the logits, greatest first: sorting a vocabulary takes longer than a slider waits
 // What the chosen settings leave of the distribution; the steps are those of the sampler: temperature, top-k, top-p.
 function sampled(logits: Float32Array): { kept: number; most: number; probability: (id: number) => number } {
-  const order = Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]), top = logits[order[0]];
+  order ??= Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]);
+  const top = logits[order[0]];
   const weights = order.slice(0, topK || order.length).map((id) => Math.exp((logits[id] - top) / temperature));
   const total = weights.reduce((a, b) => a + b, 0);
   let kept = 0, mass = 0;
@@ -70,14 +77,19 @@ function sampled(logits: Float32Array): { kept: number; most: number; probabilit
   return { kept, most: weights[0] / mass, probability: (id) => left.get(id) ?? 0 };
 }
 function cache(): HTMLElement[] {
-  const generated = data.generated!, step = Math.min(state.step, generated.length), bytes = data.cache_bytes_per_token ?? 0, filled = nTokens + Math.max(step - 0, 0);
+  const generated = data.generated!, bytes = data.cache_bytes_per_token ?? 0;
   const names = [...data.tokens.map((_, i) => tokenText(i)), ...generated.map((g) => visible(g.text))];
   const rotK = block(state.layer, "attn.rot_k"), keys = point(rotK);
+  const rows = live(() => {
+    const filled = nTokens + cachedSteps;
+    return [
+      h("div", { class: "cache", role: "img", "aria-label": L(`缓存有 ${filled} 行`, `the cache has ${filled} rows`) }, names.map((name, i) => h("span", { class: i < nTokens ? "row prompt" : i < filled ? "row new" : "row empty" }, name))),
+      p(L(`${filled} 行 × ${bytesText(bytes)} = ${bytesText(filled * bytes)}（全部 ${config.n_layers} 层）`, `${filled} rows × ${bytesText(bytes)} = ${bytesText(filled * bytes)} (all ${config.n_layers} storeys)`))];
+  });
   return [
     p(L("旧词元的键和值算一次就存下来；每来一个新词元，只算它自己的一行，再和存着的所有行相比。", "Keys and values of old tokens are computed once and kept; a new token computes only its own row and compares it with all rows kept.")),
-    h("label", { class: "slider" }, L("生成的步数 ", "tokens generated "), h("input", { type: "range", min: 0, max: generated.length, value: step, "data-key": "cache", oninput: (e: Event) => change({ step: Number((e.target as HTMLInputElement).value) }) }), h("output", {}, String(step))),
-    h("div", { class: "cache", role: "img", "aria-label": L(`缓存有 ${filled} 行`, `the cache has ${filled} rows`) }, names.map((name, i) => h("span", { class: i < nTokens ? "row prompt" : i < filled ? "row new" : "row empty" }, name))),
-    p(L(`${filled} 行 × ${bytesText(bytes)} = ${bytesText(filled * bytes)}（全部 ${config.n_layers} 层）`, `${filled} rows × ${bytesText(bytes)} = ${bytesText(filled * bytes)} (all ${config.n_layers} storeys)`)),
+    h("label", { class: "slider" }, L("已读入的新词元 ", "new tokens read "), h("input", { type: "range", min: 0, max: generated.length, value: cachedSteps, "data-key": "cache", oninput: (e: Event) => { cachedSteps = Number((e.target as HTMLInputElement).value); rows.redraw(); } })),
+    rows.element,
     keys ? figure(L(`第 ${state.layer} 层缓存里的键，第 0 个键值头`, `keys in the cache of storey ${state.layer}, key-value head 0`), heat(rotK, { rows: data.tokens.map((_, i) => tokenText(i)), columns: keys.shape[2], label: (c) => L(`第 ${c} 维`, `dim ${c}`), value: (r, c) => keys.get(r, 0, c), place: (r, c) => [rotK, [r, 0, c]] })) : p(),
     note("旅程到此为止：这个新词元接到末尾，同样的十步再走一遍。", "Here the tour ends: the new token is appended, and the same ten steps begin again."),
   ].filter((e) => e.childNodes.length > 0);

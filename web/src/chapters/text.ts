@@ -1,16 +1,16 @@
 // Chapters 1–4: from a line of text to vectors that know where they stand.
-import { block, config, data, lastToken, nTokens, placeName, point, weightRow } from "../data";
+import { block, config, data, nTokens, point } from "../data";
 import { clocks } from "../drawings";
-import { h } from "../dom";
+import { h, live } from "../dom";
 import { format, tokenText, visible } from "../format";
 import { derived, num } from "../number";
 import { rotation } from "../calc";
 import { L, change, state } from "../state";
-import { chooseHead, choose, figure, heatOfPoint, notDetailed, note, p, pointLine, table, vectors } from "../widgets";
+import { chooseHead, figure, heatOfPoint, notDetailed, note, p, pointLine, table, vectors } from "../widgets";
 
 // ---- 1 ----
 export function line(): HTMLElement[] {
-  const explanation = Object.values(data.explanations).find((e) => e.terms.length > 1 && e.terms[0].operands.length === 2);
+  const dots = Object.values(data.explanations).filter((e) => e.terms.length > 1 && e.terms[0].operands.length === 2), explanation = dots.find((e) => /attn\.q(_latent)?\[/.test(e.name)) ?? dots[0];
   const parts = [
     p(L("最简单的模型是一条直线：y = w·x + b。给它一个数 x，乘上斜率 w，加上 b，得到 y。", "The simplest model is a line: y = w·x + b. Take a number x, multiply by the slope w, add b, and you have y.")),
     p(L(`语言模型里的一个数也是这样来的，只是一条直线换成了 ${config.d_model} 条：每个输入各有一个斜率，乘好以后全部加起来。这就是高维空间里的“直线”。`,
@@ -24,7 +24,7 @@ export function line(): HTMLElement[] {
         const x = t.operands.find((o) => o.is_point) ?? t.operands[0], w = t.operands.find((o) => o !== x)!, at = x.name.match(/^(.*)\[([\d,]+)\]$/);
         return [h("code", {}, x.name), at && point(at[1]) ? num(at[1], at[2].split(",").map(Number)) : derived(x.value), derived(w.value), derived(t.value)];
       })),
-      p(L(`这是最大的 6 项；一共 ${explanation.n_terms} 项，全部相加得 `, `These are the 6 largest of ${explanation.n_terms} terms; together they make `), derived(explanation.recomputed), "."),
+      p(L(`这是最大的 6 项；全部 ${explanation.n_terms} 项相加得 `, `These are the 6 largest; all ${explanation.n_terms} terms together make `), derived(explanation.recomputed), "."),
       note("点任何一个数，都能看到它的手算过程。", "Press any number to see it worked out by hand.")));
   }
   parts.push(h("section", { class: "card" }, h("h3", {}, L("这一页里的模型", "The model on this page")), h("dl", {}, facts().flatMap(([k, value]) => [h("dt", {}, k), h("dd", {}, value)]))));
@@ -79,13 +79,16 @@ export function position(): HTMLElement[] {
   const half = rope.dim / 2, pairs = [...new Set(Array.from({ length: Math.min(8, half) }, (_, i) => Math.round(i * (half - 1) / Math.max(Math.min(8, half) - 1, 1))))];
   const q = block(state.layer, config.qk_norm !== "none" ? "attn.q_normed" : "attn.q"), rot = block(state.layer, "attn.rot_q"), tensor = point(rot), width = tensor?.shape[2] ?? 0;
   const from = config.latent ? width - rope.dim : 0;
+  const hands = live(() => [
+    h("p", { class: "where" }, L("位置 ", "position "), String(state.position), state.position < nTokens ? ` “${tokenText(state.position)}”` : ""),
+    figure(L("第 i 对转过的角度", "how far pair i has turned"), clocks(pairs, rope.frequencies, state.position)),
+    table([L("对", "pair"), L("频率", "frequency"), L("角度", "angle"), "cos", "sin"], pairs.map((i) => { const angle = state.position * rope.frequencies[i]; return [String(i), derived(rope.frequencies[i]), derived(angle), derived(Math.cos(angle)), derived(Math.sin(angle))]; }))]);
   return [
     p(L("注意力本身不知道先后。RoPE 让每一对数像钟表的指针一样转动：位置越靠后，转得越多；前面的对转得快，后面的对转得慢。",
       "Attention by itself knows no order. RoPE turns each pair of numbers like a hand of a clock: the later the position, the further it turns; the first pairs turn fast, the last ones slowly.")),
     p(L(`角度 = 位置 × 频率，频率 = ${rope.theta}^(−2i/${rope.dim})${rope.scaled ? "，再按模型的规则缩放" : ""}。`, `Angle = position × frequency, frequency = ${rope.theta}^(−2i/${rope.dim})${rope.scaled ? ", then scaled by the model's rule" : ""}.`)),
-    h("label", { class: "slider" }, L("位置 ", "position "), h("input", { type: "range", min: 0, max: Math.max(nTokens - 1, 32), value: state.position, "data-key": "position", oninput: (e: Event) => change({ position: Number((e.target as HTMLInputElement).value) }) }), h("output", {}, String(state.position), state.position < nTokens ? ` “${tokenText(state.position)}”` : "")),
-    figure(L("第 i 对转过的角度", "how far pair i has turned"), clocks(pairs, rope.frequencies, state.position)),
-    table([L("对", "pair"), L("频率", "frequency"), L("角度", "angle"), "cos", "sin"], pairs.map((i) => { const angle = state.position * rope.frequencies[i]; return [String(i), derived(rope.frequencies[i]), derived(angle), derived(Math.cos(angle)), derived(Math.sin(angle))]; })),
+    h("label", { class: "slider" }, L("位置 ", "position "), h("input", { type: "range", min: 0, max: Math.max(nTokens - 1, 32), value: state.position, "data-key": "position", oninput: (e: Event) => { state.position = Number((e.target as HTMLInputElement).value); hands.redraw(); } })),
+    hands.element,
     h("h3", {}, L(`“${tokenText(state.token)}”的查询向量，转动前后`, `The query of “${tokenText(state.token)}”, before and after`)), chooseHead(),
     tensor ? table([L("对", "pair"), L("转动前", "before"), "", L("转动后", "after"), ""], pairs.filter((i) => rotation(state.layer, state.token, from + i, width)).map((i) => [String(i), num(q, [state.token, state.head, from + i]), num(q, [state.token, state.head, from + i + half]), num(rot, [state.token, state.head, from + i]), num(rot, [state.token, state.head, from + i + half])])) : notDetailed(),
     data.ropes.length > 1 ? note(`这个模型有 ${data.ropes.length} 套频率，不同的层用不同的一套；第 ${state.layer} 层的底数是 ${rope.theta}。`, `This model has ${data.ropes.length} sets of frequencies for different layers; block ${state.layer} uses base ${rope.theta}.`) : p(),
@@ -99,4 +102,3 @@ function learned(): HTMLElement[] {
     ...(picture ? [vectors(config.d_model, [pointLine("embed", "embed", [state.token]), pointLine("pos_embed", "pos_embed", [state.token]), pointLine("type_embed", "type_embed", [state.token]), pointLine("embed_sum", "embed_sum", [state.token])], "pos")] : []),
   ];
 }
-export { lastToken, placeName, choose, weightRow };
