@@ -18,6 +18,12 @@ case ${1:-} in
   *) echo "setup.sh: unknown argument '$1'; known: python, test" >&2; exit 2 ;;
 esac
 
+if [ "${1:-}" = test ]; then  # the tour's page: a Node or a browser from elsewhere will do
+  command -v npm >/dev/null || wanted+=(nodejs npm)
+  [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || wanted+=(chromium)
+  wanted+=(fonts-noto-cjk)
+fi
+
 installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 missing=()
 for package in "${wanted[@]}"; do installed "$package" || missing+=("$package"); done

@@ -140,14 +140,17 @@ async function checkCase(browser, { name, model, input }) {
 }
 
 async function takeScreenshots(browser, pages) {
-  const views = [["smollm2", 5, "en", "light", "tour-block.png", -1, ".vectors [data-at*='normalized']"], ["qwen2.5", 7, "zh", "light", "tour-attention.png", 11], ["gemma3", 4, "en", "dark", "tour-rope.png", -1],
-    ["deepseek_v3", 8, "en", "light", "tour-experts.png", 1], ["smollm2", 9, "zh", "dark", "tour-lens.png", -1]];
-  for (const [name, chapter, lang, colorScheme, file, layer, press] of views) {
+  const views = [
+    ["gemma3", 5, "en", "light", "tour-block.png", 8, ".flow"], ["smollm2", 5, "en", "light", "tour-calculation.png", 14, ".histogram", "[data-at*='ln1.var[10']"],
+    ["qwen2.5", 7, "zh", "light", "tour-attention.png", 11, "main table"], ["gemma3", 4, "en", "dark", "tour-rope.png", -1, ".clocks"],
+    ["deepseek_v3", 8, "en", "light", "tour-experts.png", 1, ".board"], ["smollm2", 9, "zh", "dark", "tour-lens.png", 22, ".lenstable"]];
+  for (const [name, chapter, lang, colorScheme, file, layer, look, press] of views) {
     const { page, context } = await openPage(browser, pages.get(name), { viewport: { width: 1100, height: 820 }, colorScheme });
     if (lang === "zh") await page.click("[data-key=lang]");
     await page.click(`.chapters li:nth-child(${chapter}) a`);
     if (layer >= 0) await page.selectOption("[data-key=layer]", { index: layer });
     if (press) await page.click(press);
+    await page.$eval(look, (e) => e.scrollIntoView({ block: "center" }));
     await page.waitForTimeout(500);
     await page.screenshot({ path: join(screenshots, file) });
     await context.close();

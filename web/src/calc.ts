@@ -80,7 +80,7 @@ function norm(site: string, stage: string, [t, i]: number[], observed: number): 
       return calc(rms ? L("RMSNorm：不减均值，仍是 x", "RMSNorm: no mean is taken off, it stays x") : "x − μ",
         [[at(place.input, t, i), " − ", at(name("mean"), t, 0)]], x[i] - run("mean", t, 0));
     case "normalized":
-      return calc("x̂ = (x − μ) / σ", [[at(name("centered"), t, i), " / ", at(name("sigma"), t, 0)]], run("centered", t, i) / run("sigma", t, 0));
+      return calc(rms ? "x̂ = x / σ" : "x̂ = (x − μ) / σ", [[at(name("centered"), t, i), " / ", at(name("sigma"), t, 0)]], run("centered", t, i) / run("sigma", t, 0));
     case "scaled": {
       const g = gamma ? gamma[i] : 1;
       return calc("x̂ · γ", [[at(name("normalized"), t, i), " × γ ", v(g)]], run("normalized", t, i) * g);
