@@ -87,8 +87,8 @@ struct AttributionReport {
 
 /// Every part's share of a logit: term · u with u = γ ⊙ W_U[token] / sigma (a LayerNorm's mean taken out of u, its β a
 /// term of its own). sigma is the run's own, held fixed; so is that of a norm on a branch's output (Gemma 3, OLMo 2), through
-/// which heads, neurons and tokens are followed. The sum is exact up to float32's rounding of the stream; by token, also up
-/// to the class's rounding of keys and values.
+/// which heads, neurons and tokens are followed. The sum is exact up to float32's rounding of the stream; split
+/// further (by head, neuron, token) also up to the class's rounding of the products and the cache.
 /// Errors: invalid_argument (tokens, position), unsupported (post-norm models, encoder-decoders, no output matrix).
 AttributionReport attribute_logit(Engine& engine, const std::vector<int>& ids,
                                   const AttributionSettings& settings);
@@ -119,7 +119,7 @@ struct MassiveActivation {
   int peak_layer = 0;
   double value = 0, median = 0;  ///< at the peak; median of |x| over the row
   double ratio = 0;
-  std::string written_by;  ///< the term that changed it most
+  std::string written_by;  ///< the term up to the peak that changed it most
   /// Whether it meets the published bound: |value| > 100 and > 1,000 × median (Sun et al. 2024, arXiv:2402.17762).
   bool meets_published_bound = false;
 };

@@ -135,14 +135,18 @@ int trace(const NumberOptions& options, bool json) {
   const int64_t bytes =
       engine.trace_bytes(static_cast<int64_t>(ids.size()), options.points,
                          static_cast<int64_t>(settings.beside.source.size()), settings.slices);
-  fmt::print(stderr, "capturing {} of {} tokens\n", size_text(bytes), ids.size());
+  if (!json && bytes <= settings.max_bytes)
+    fmt::print(stderr, "capturing {} of {} tokens\n", size_text(bytes), ids.size());
   FileSink sink(options.output, file_metadata(options, engine, ids));
   // A pipe takes the values in the file's order only: they wait in memory.
   const bool streams =
       !std::filesystem::exists(options.output) || std::filesystem::is_regular_file(options.output);
   if (streams) settings.sink = &sink;
+  const EditHooks edits(engine, read_edits(options.edits, engine), ids);
+  settings.hooks = edits.hooks();
   const auto traced = engine.trace(ids, options.points, settings);
   throw_if_interrupted();
+  edits.require_all_applied();
   if (streams) {
     sink.finish();
     print_written(options, sink.entries(), json);

@@ -78,8 +78,10 @@ class SvgHeatmap {
   }
 
   void cells() {
+    out_ += "<g shape-rendering=\"crispEdges\">\n";  // no hairlines between cells of fractional size
     for (int64_t row = 0; row < map_.rows; row++)
       for (int64_t column = 0; column < map_.columns; column++) cell(row, column);
+    out_ += "</g>\n";
   }
 
   void cell(int64_t row, int64_t column) {

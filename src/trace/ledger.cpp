@@ -41,11 +41,13 @@ double largest_difference(const std::vector<StreamRows>& terms, const StreamRows
   return worst;
 }
 
-// The term that moved a coordinate most.
-std::string writer_of(const std::vector<StreamRows>& terms, size_t i, size_t n, size_t coordinate) {
+// The term up to a block that moved a coordinate most.
+std::string writer_of(const std::vector<StreamRows>& terms, int last_layer, size_t i, size_t n,
+                      size_t coordinate) {
   const StreamRows* largest = nullptr;
   double moved = -1;
   for (const StreamRows& term : terms) {
+    if (term.layer > last_layer) continue;
     const double by = std::fabs(static_cast<double>(row_of(term, i, n)[coordinate]));
     if (by > moved) {
       moved = by;
@@ -106,7 +108,6 @@ std::vector<MassiveActivation> find_massive(const std::vector<int>& positions,
           massive.position = positions[i];
           massive.coordinate = static_cast<int>(j);
           massive.first_layer = stream.layer;
-          massive.written_by = writer_of(terms, i, n, j);
         }
         massive.last_layer = stream.layer;
         massive.meets_published_bound |= magnitude > kPublishedValue && magnitude > kPublishedRatio * median;
@@ -118,7 +119,10 @@ std::vector<MassiveActivation> find_massive(const std::vector<int>& positions,
       }
     }
   std::vector<MassiveActivation> list;
-  for (const auto& [unused, massive] : found) list.push_back(massive);
+  for (auto& [place, massive] : found) {
+    massive.written_by = writer_of(terms, massive.peak_layer, place.first, n, place.second);
+    list.push_back(massive);
+  }
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return std::fabs(a.value) > std::fabs(b.value); });
   return list;

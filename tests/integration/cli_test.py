@@ -17,12 +17,14 @@ import tempfile
 import threading
 import time
 import unittest
+import xml.dom.minidom
+import zipfile
 
 PROGRAM = sys.argv[1]
 HERE = os.path.dirname(os.path.abspath(__file__))
 TINY = os.path.join(HERE, "..", "golden", "tiny", "llama", "gguf", "llama.F32.gguf")
-COMMANDS = ["run", "chat", "embed", "explain", "inspect", "plan", "tokenize", "detokenize", "render-chat", "logits", "trace",
-            "points", "perplexity", "diff", "quantize", "imatrix", "bench"]
+COMMANDS = ["run", "chat", "embed", "explain", "inspect", "plan", "tokenize", "detokenize", "render-chat", "logits", "trace", "lens", "attribute", "ledger", "heads", "heatmap",
+            "points", "perplexity", "diff", "sweep", "quantize", "imatrix", "bench"]
 NOBODY = 65534  # the user and group without rights
 EXIT = {"usage": 2, "not_found": 3, "corrupt_file": 4, "unsupported": 5, "out_of_memory": 6, "io_error": 7,
         "cancelled": 130}
@@ -331,6 +333,43 @@ class Numbers(Case):
     def test_a_capture_that_is_too_large_is_refused(self):
         result = liuli("trace", TINY, "--ids", "1,2,3", "--points", "*", "--max-gib", "1e-9", "-o", self.path("x"))
         self.assertIn(result.returncode, (EXIT["usage"], EXIT["out_of_memory"]), result.stderr)
+
+    def test_sliced_captures_stream_to_npz(self):
+        output = self.path("trace.npz")
+        result = self.succeed("trace", TINY, "--ids", "1,2,3", "--points", "blocks.*.attn.pattern[:,2,:2],logits[-1]",
+                              "--layers", "1", "-o", output)
+        self.assertIn("capturing", result.stderr)
+        with zipfile.ZipFile(output) as archive:
+            self.assertIsNone(archive.testzip())  # every checksum
+            self.assertEqual(archive.namelist(), ["blocks.1.attn.pattern[:,2,:2].npy", "logits[-1].npy",
+                                                  "__metadata__.npy"])
+            self.assertIn(b'"schema":"1"', archive.read("__metadata__.npy"))
+            self.assertNotIn(b'"class":"auto"', archive.read("__metadata__.npy"))
+        listed = self.succeed("heatmap", "file", output)
+        self.assertIn("blocks.1.attn.pattern", listed.stdout)
+
+    def test_lens_attribution_ledger_and_heads(self):
+        prompt = ["--ids", "1,2,3,2,3", "--class", "f32"]
+        lens = json.loads(self.succeed("lens", TINY, *prompt, "--json").stdout)
+        self.assertEqual(len(lens["points"][-1]["cells"]), 5)
+        self.assertIn("ln_final", lens["norm"])
+        for by in ("layer", "head", "neuron", "token"):
+            report = json.loads(self.succeed("attribute", TINY, *prompt, "--token", "id:7", "--by", by, "--top", "0",
+                                             "--json").stdout)
+            self.assertAlmostEqual(sum(term["value"] for term in report["terms"]), report["run_logit"], delta=1e-4)
+        ledger = json.loads(self.succeed("ledger", TINY, *prompt, "--json").stdout)
+        self.assertAlmostEqual(sum(term["share"][0] for term in ledger["terms"]), 1, delta=1e-5)
+        heads = json.loads(self.succeed("heads", TINY, *prompt, "--json").stdout)
+        self.assertEqual(heads["repeated_positions"], 2)
+        self.fail_with("usage", "attribute", TINY, *prompt, "--token", "id:99999999")
+
+    def test_pictures_are_well_formed(self):
+        for kind in (["attention", "--layer", "1", "--head", "-1"], ["residual"], ["lens"]):
+            output = self.path(kind[0] + ".svg")
+            self.succeed("heatmap", kind[0], TINY, "--ids", "1,2,3,4", *kind[1:], "-o", output)
+            picture = xml.dom.minidom.parse(output)
+            self.assertGreater(len(picture.getElementsByTagName("title")), 9)
+            self.assertTrue(self.succeed("heatmap", kind[0], TINY, "--ids", "1,2,3,4", *kind[1:]).stdout)
 
     def test_points_are_listed(self):
         names = [point["name"] for point in json.loads(self.succeed("points", "--json").stdout)]
@@ -788,6 +827,77 @@ class TwoWays(Case):
         self.assertEqual(tensors["decoder.blocks.1.cross_attn.pattern"][0], [3, 2, 3])
         self.succeed("logits", self.PAIR, "--ids", "5,6", "--source-ids", "1,2,3", "-o", self.path("l.safetensors"))
         self.assertEqual(read_safetensors(self.path("l.safetensors"))[0]["logits"], tensors["logits"])
+
+
+class EditsAndSweeps(Case):
+    """Changed runs: --edit, --edits and the sweep over patches."""
+    CLEAN, CORRUPT = "1,2,3,4,5", "1,9,3,4,5"
+
+    def logits(self, *arguments):
+        self.succeed("logits", TINY, "--ids", self.CLEAN, "-o", self.path("x.safetensors"), *arguments)
+        return list(read_safetensors(self.path("x.safetensors"))[0]["logits"][1])
+
+    def test_an_edit_in_short_form_and_in_json_is_the_same(self):
+        plain = self.logits()
+        short = self.logits("--edit", "blocks.0.attn.z[-1,1] *= 0")
+        edits = self.write("edits.json", b'[{"at": "blocks.0.attn.z", "tokens": "last", "heads": 1, "do": "zero"}]')
+        self.assertEqual(short, self.logits("--edits", edits))
+        width = len(plain) // 5
+        self.assertEqual(short[:4 * width], plain[:4 * width])
+        self.assertNotEqual(short[4 * width:], plain[4 * width:])
+
+    def test_traces_perplexity_and_answers_are_edited_too(self):
+        self.succeed("trace", TINY, "--ids", self.CLEAN, "--points", "blocks.0.resid_mid,blocks.0.resid_pre", "--edit",
+                     "blocks.0.attn_out = 0", "-o", self.path("x.safetensors"))
+        tensors, _ = read_safetensors(self.path("x.safetensors"))
+        self.assertEqual(tensors["blocks.0.resid_mid"], tensors["blocks.0.resid_pre"])
+        run = ["run", TINY, "--ids", self.CLEAN, "-n", "6", "--ignore-eos", "--json"]
+        answers = [json.loads(self.succeed(*run, *edit).stdout)["ids"]
+                   for edit in ([], ["--edit", "blocks.0.mlp_out[5:] += 3"], ["--edit", "logits[:,7] = 1000"])]
+        self.assertEqual(answers[0][:1], answers[1][:1])
+        self.assertEqual(answers[2], [7] * 6)
+
+    def test_an_edit_that_cannot_take_effect_is_one_line(self):
+        for edit, kind, words in (("blocks.0.resid_prost = 0", "not_found", "nearest"),
+                                  ("blocks.0.mlp_out[9] = 0", "usage", "there are 5"),
+                                  ("blocks.0.attn.scores[0,1,3] = 0", "usage", "mask"),
+                                  ("blocks.0.mlp_out", "usage", "expected POINT")):
+            message = self.fail_with(kind, "logits", TINY, "--ids", self.CLEAN, "-o", self.path("x"), "--edit", edit)
+            self.assertIn(words, message)
+        self.assertFalse(os.path.exists(self.path("x")))
+
+    def sweep(self, *arguments):
+        return self.succeed("sweep", TINY, "--clean-ids", self.CLEAN, "--corrupt-ids", self.CORRUPT, "--metric",
+                            "logit_diff:7,9", *arguments)
+
+    def test_a_sweep_is_a_table_a_file_and_a_picture(self):
+        result = json.loads(self.sweep("--json", "--svg", self.path("x.svg"), "-o", self.path("x.npy")).stdout)
+        shape, effect = read_npy(self.path("x.npy"))
+        self.assertEqual(shape, [len(result["layers"]), 5])
+        self.assertEqual([round(e, 5) for e in effect], [round(e, 5) for e in result["effect"]])
+        self.assertEqual(effect[0], 0)
+        self.assertAlmostEqual(effect[1], 1, places=6)  # the only token that differs
+        text = self.sweep("--svg", self.path("x.svg")).stdout
+        self.assertIn("position", text)
+        with open(self.path("x.svg"), encoding="utf-8") as file:
+            self.assertEqual(file.read().count("<rect"), 1 + len(effect))
+        self.assertEqual(json.loads(self.sweep("--json", "--one-by-one").stdout)["values"], result["values"])
+
+    def test_a_sweep_goes_on_from_its_journal(self):
+        journal = self.path("journal")
+        first = json.loads(self.sweep("--json", "--resume", journal, "--over", "attn.z", "--heads", "all").stdout)
+        again = json.loads(self.sweep("--json", "--resume", journal, "--over", "attn.z", "--heads", "all").stdout)
+        self.assertEqual(first["values"], again["values"])
+        self.assertEqual(again["resumed"], first["patches"] - first["known"])
+
+    def test_pairs_come_from_a_file(self):
+        line = '{"clean": [1,2,3], "corrupt": [1,4,3], "answer": 7, "wrong": 9}\n'
+        pairs = self.write("pairs.jsonl", (line + line.replace("4", "5")).encode())
+        result = json.loads(self.succeed("sweep", TINY, "--pairs", pairs, "--json").stdout)
+        self.assertEqual((result["pairs"], len(result["clean"])), (2, 2))
+        bad = self.write("bad.jsonl", b'{"clean": [1,2,3]}')
+        self.assertIn("line 1", self.fail_with("usage", "sweep", TINY, "--pairs", bad))
+        self.assertIn("logit_diff", self.fail_with("usage", "sweep", TINY, "--pairs", pairs, "--metric", "charm"))
 
 
 if __name__ == "__main__":

@@ -176,8 +176,9 @@ TEST(MassiveActivations, AreFoundWithTheirLayersAndWriter) {
   for (size_t j = 0; j < 40; j++) quiet[j] = loud[j] = j % 2 ? 0.5f : -0.5f;
   loud[23] = -900;  // position 1 of two, coordinate 3
   written[23] = -899.5f;
-  const auto found = find_massive({7, 8}, {{"r0", 0, quiet}, {"r1", 1, loud}, {"r2", 2, loud}},
-                                  {{"embed", -1, quiet}, {"blocks.1.mlp_out", 1, written}}, 100);
+  const auto found = find_massive(
+      {7, 8}, {{"r0", 0, quiet}, {"r1", 1, loud}, {"r2", 2, loud}},
+      {{"embed", -1, quiet}, {"blocks.1.mlp_out", 1, written}, {"blocks.2.mlp_out", 2, loud}}, 100);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].position, 8);
   EXPECT_EQ(found[0].coordinate, 3);
