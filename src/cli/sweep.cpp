@@ -302,8 +302,8 @@ void add_sweep_command(CLI::App& app, Program& program) {
       ->type_name("FILE");
   command
       ->add_option("--batch-rows", options->settings.batch_rows,
-                   "rows through a block together; changes no bit")
-      ->check(quiet(CLI::Range(1, 1 << 20)))
+                   "rows through a block together; changes no bit; 0: as the class likes it")
+      ->check(quiet(CLI::Range(0, 1 << 20)))
       ->capture_default_str();
   command->add_flag("--one-by-one", options->settings.one_by_one,
                     "every patch as a whole run with a hook: the same bits, slow");

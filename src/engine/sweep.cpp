@@ -269,7 +269,7 @@ class Sweep {
   void run_block(Sweeper& sweeper, std::span<const size_t> indices, std::span<const SweepPatch> patches) {
     const Matrix& output = selected_ids_.empty() ? parts_.model->output() : selected_;
     while (!patches.empty()) {
-      const size_t n = settings_.one_by_one ? 1 : sweeper.batch_size(patches, settings_.batch_rows);
+      const size_t n = settings_.one_by_one ? 1 : sweeper.batch_size(patches, batch_rows());
       const Rows logits = settings_.one_by_one ? sweeper.run_alone(patches.front(), output)
                                                : sweeper.run(patches.first(n), output);
       std::vector<SweepJournal::Entry> entries;
@@ -284,6 +284,12 @@ class Sweep {
       patches = patches.subspan(n);
       indices = indices.subspan(n);
     }
+  }
+
+  // f32 wants a weight row decoded for many rows at once, the other classes want their rows in the L2 cache.
+  int64_t batch_rows() const {
+    if (settings_.batch_rows > 0) return settings_.batch_rows;
+    return parts_.classes.prompt == ProductClass::f32 ? 2048 : 512;
   }
 
   void average() {

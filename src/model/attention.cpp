@@ -173,12 +173,36 @@ Rows attend(const Attention& a, int layer, Rows q, Step& s) {
   return z;
 }
 
+namespace {
+
+Rows queries_with_keys_kept(const Attention& a, int layer, Rows h, Step& s) {
+  const Projections p = project(a, layer, h, s);
+  append_to_caches(a, layer, p.k, p.v, s);
+  return p.q;
+}
+
+// Queries of all rows, of which only the changed ones are projected.
+Rows known_queries(const Attention& a, int layer, Rows h, KnownQueries& known, Step& s) {
+  const auto n = static_cast<int64_t>(known.rows.size());
+  Rows changed = make_rows(s.ops.scratch, n, h.width);
+  for (int64_t i = 0; i < n; i++)
+    std::memcpy(changed.row(i), h.row(known.rows[static_cast<size_t>(i)]),
+                static_cast<size_t>(h.width) * sizeof(float));
+  const Rows q = queries_with_keys_kept(a, layer, changed, *known.changed);
+  for (int64_t i = 0; i < n; i++)
+    std::memcpy(known.q.row(known.rows[static_cast<size_t>(i)]), q.row(i),
+                static_cast<size_t>(q.width) * sizeof(float));
+  return known.q;
+}
+
+}  // namespace
+
 Rows attention_forward(const Attention& a, int layer, Rows h, Step& s) {
   Rows out = make_rows(s.ops.scratch, h.n, a.o.weight.d_out());
   const Arena::Scope scratch(s.ops.scratch);
-  const Projections p = project(a, layer, h, s);
-  append_to_caches(a, layer, p.k, p.v, s);
-  const Rows q = s.keep_last_rows(p.q), y = out.slice(0, q.n);
+  const Rows all = s.known_queries != nullptr ? known_queries(a, layer, h, *s.known_queries, s)
+                                              : queries_with_keys_kept(a, layer, h, s);
+  const Rows q = s.keep_last_rows(all), y = out.slice(0, q.n);
   Rows z = attend(a, layer, q, s);
   linear_forward(s.ops, z, {LinearJob{&a.o.weight, a.o.bias, y}});
   return y;

@@ -1,5 +1,8 @@
 #include "model/branches.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "core/check.h"
 #include "model/block.h"
 #include "ops/linear.h"
@@ -27,6 +30,38 @@ void BranchRunner::branch_caches(int layer, std::span<const Branch> branches) {
   });
 }
 
+namespace {
+
+std::vector<RopeAngles> angles_of(const Model& model, Step& s) {
+  std::vector<RopeAngles> angles;
+  for (size_t i = 0; i < model.config.ropes.size(); i++)
+    angles.push_back(rope_angles(s.ops, model.config.ropes[i], model.rope_frequencies[i], s.positions.data(),
+                                 static_cast<int64_t>(s.positions.size())));
+  return angles;
+}
+
+// What the trunks know of a block that the branches enter with one new row each. `changed` becomes the step of these.
+KnownQueries known_queries(const Model& model, std::span<const Branch> branches, const Step& s,
+                           Step& changed) {
+  const int64_t width = model.config.n_heads * model.config.head_dim;
+  KnownQueries known{make_rows(s.ops.scratch, static_cast<int64_t>(s.positions.size()), width), {}, &changed};
+  for (size_t i = 0; i < branches.size(); i++) {
+    SequenceRows sequence = s.sequences[i];
+    for (int64_t row = 0; row < sequence.n_rows; row++)
+      std::memcpy(known.q.row(sequence.first_row + row), branches[i].trunk_queries + row * width,
+                  static_cast<size_t>(width) * sizeof(float));
+    known.rows.push_back(sequence.first_row);
+    sequence.first_row = static_cast<int64_t>(i);
+    sequence.n_rows = 1;
+    changed.sequences.push_back(sequence);
+    changed.positions.push_back(sequence.first_position);
+  }
+  changed.angles = angles_of(model, changed);
+  return known;
+}
+
+}  // namespace
+
 Rows BranchRunner::run(int first_layer, Rows x, std::span<const Branch> branches, const Matrix& output,
                        const StepOptions& options) {
   const ModelConfig& config = model_.config;
@@ -39,14 +74,20 @@ Rows BranchRunner::run(int first_layer, Rows x, std::span<const Branch> branches
   Step s(ops, options.listener);
   place(branches, s);
   LIULI_CHECK(x.n == static_cast<int64_t>(s.positions.size()));
-  for (size_t i = 0; i < config.ropes.size(); i++)
-    s.angles.push_back(
-        rope_angles(ops, config.ropes[i], model_.rope_frequencies[i], s.positions.data(), x.n));
+  s.angles = angles_of(model_, s);
+  Step changed(ops, options.listener);
+  KnownQueries known{};
+  if (std::all_of(branches.begin(), branches.end(),
+                  [](const Branch& b) { return b.trunk_queries != nullptr; })) {
+    known = known_queries(model_, branches, s, changed);
+    s.known_queries = &known;
+  }
   const auto n_layers = static_cast<int>(model_.blocks.size());
   for (int layer = first_layer; layer < n_layers; layer++) {
     branch_caches(layer, branches);
     s.only_last_rows = layer + 1 == n_layers;
     x = block_forward(model_.blocks[static_cast<size_t>(layer)], layer, x, s);
+    s.known_queries = nullptr;
   }
   if (x.n > static_cast<int64_t>(branches.size())) {  // latent attention keeps all rows
     for (const SequenceRows& sequence : s.sequences)

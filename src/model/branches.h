@@ -12,6 +12,9 @@ namespace liuli {
 struct Branch {
   const KvCache* trunk;
   int first_position;
+  /// The trunk's rotated queries in the block it enters, of its rows, one after another: where all branches of a run have
+  /// them, only their first rows differ from the trunk there, and only these are projected. Not for latent attention.
+  const float* trunk_queries = nullptr;
 };
 
 /// Several branches through the remaining blocks together, so that every weight is read once for all of them. Below the

@@ -22,6 +22,16 @@ struct SequenceRows {
 /// How latent attention multiplies: with keys and values of every head, or with the compressed vectors themselves.
 enum class LatentForm : uint8_t { expanded, absorbed };
 
+struct Step;
+
+/// Rows of a step of which only some differ from a run that was made before: of the others the queries are known, and the
+/// keys and values lie in the caches.
+struct KnownQueries {
+  Rows q;                     ///< of every row, rotated; those of the changed rows are yet to be written
+  std::vector<int64_t> rows;  ///< the changed ones
+  Step* changed;              ///< a step of these rows alone
+};
+
 struct Step {
   explicit Step(OpContext& context, Probe* watcher = nullptr) : ops(context), listener(watcher) {}
 
@@ -48,6 +58,8 @@ struct Step {
   Rows keep_last_rows(Rows rows);
   /// Moves the rows that keep_last_rows kept to the front of these, too.
   Rows last_rows(Rows rows) const;
+
+  KnownQueries* known_queries = nullptr;  ///< of the block at hand
 
   Place place(Point point, int layer, int expert = -1) const { return {point, layer, stack, expert}; }
   bool listening(Point point, int layer) const {

@@ -15,7 +15,7 @@ using kernels::kPanelRows;
 
 // Rows that pass through a matrix together. Decode: the kernels keep 16 rows' activations in L1 and L2;
 // prompt: C of a column block stays in L2.
-constexpr int64_t kDecodeRows = 16, kPromptRows = 512;
+constexpr int64_t kDecodeRows = 16, kPromptRows = 512, kF32Rows = 4096;
 
 const kernels::WeightKernels& kernels_of(const OpContext& c, const Matrix& m) {
   return c.kernels.weights[static_cast<size_t>(m.type())];
@@ -165,7 +165,7 @@ void prompt_class(OpContext& c, std::span<Product> products) {
 
 // Rows of a panel range decoded once and met by many rows of x: the same accumulation as the panel kernel's (one f32
 // accumulator, k ascending), hence the same bits, without decoding once per 16 rows.
-constexpr int kPanelsDecodedTogether = 4;
+constexpr int kPanelsDecodedTogether = 8;
 constexpr int64_t kFewRows = 2 * kDecodeRows;
 
 void multiply_decoded(const OpContext& c, const Product& p, int first, int last, float* scratch) {
@@ -288,7 +288,7 @@ void multiply(OpContext& c, std::span<const Product> products) {
     case ProductClass::f32:
       for (const Product& p : products)
         if (!p.job.weight->has_panels()) multiply_plain_rows(c, p);
-      return in_row_groups(c, products, kPromptRows, f32_class);
+      return in_row_groups(c, products, kF32Rows, f32_class);
     case ProductClass::exact:
       return in_row_groups(c, products, kPromptRows, exact_class);
   }

@@ -182,7 +182,9 @@ int64_t Sweeper::pair_bytes(int64_t n_tokens) const {
       capture_bytes(model_.config, places_of(Point::resid_pre, all_layers(model_)), counts);
   const auto pages = static_cast<size_t>((n_tokens + kernels::kPagePositions - 1) / kernels::kPagePositions);
   const size_t cache = KvCache::bytes_per_page(cache_shape(model_.config), attention_kernels(class_)) * pages;
-  return 2 * values + stream + static_cast<int64_t>(cache);
+  const std::vector<int> with_queries = knows_queries() ? layers_ : std::vector<int>{};
+  const int64_t queries = capture_bytes(model_.config, places_of(Point::attn_rot_q, with_queries), counts);
+  return 2 * values + stream + queries + static_cast<int64_t>(cache);
 }
 
 Sweeper::Logits Sweeper::add_pair(const std::vector<int>& trunk, const std::vector<int>& donor) {
@@ -194,13 +196,17 @@ Sweeper::Logits Sweeper::add_pair(const std::vector<int>& trunk, const std::vect
   Recorder stream(model_.config, places_of(Point::resid_pre, all_layers(model_)), counts, kNoLimit);
   Recorder own(model_.config, places_of(point_.point, layers_), counts, kNoLimit);
   Recorder theirs(model_.config, places_of(point_.point, layers_), counts, kNoLimit);
-  Both both(stream, own);
+  Recorder queries(model_.config,
+                   knows_queries() ? places_of(Point::attn_rot_q, layers_) : std::vector<Place>{}, counts,
+                   kNoLimit);
+  Both values(stream, own), both(values, queries);
   Logits logits;
   logits.trunk = feed(*run.trunk, runner_, trunk, both, point_.scores);
   Sequence other(model_, {class_, class_});
   logits.donor = feed(other, runner_, donor, theirs, point_.scores);
   run.stream = take_values(stream);
   run.own = take_values(own);
+  run.queries = take_values(queries);
   run.donor = take_values(theirs);
   runs_.push_back(std::move(run));
   return logits;
@@ -234,6 +240,23 @@ size_t Sweeper::batch_size(std::span<const SweepPatch> patches, int64_t rows) co
   return n;
 }
 
+// Before the queries only the patched row differs from the trunk; what the others ask for is known.
+bool Sweeper::knows_queries() const {
+  const bool before =
+      point_.point == Point::resid_pre || (point_.point >= norm_point(NormSite::ln1, NormStage::mean) &&
+                                           point_.point <= norm_point(NormSite::ln1, NormStage::out));
+  const bool pre_norm = std::all_of(model_.blocks.begin(), model_.blocks.end(), [](const Block& b) {
+    return b.attn_norm.after_add.kind == NormKind::none;
+  });
+  return before && pre_norm && !model_.config.is_latent();
+}
+
+const float* Sweeper::queries_of(const Run& run, const SweepPatch& patch) const {
+  if (run.queries.empty()) return nullptr;
+  const int64_t width = model_.config.n_heads * model_.config.head_dim;
+  return run.queries[layer_index(patch.layer)].data() + patch.position * width;
+}
+
 Rows Sweeper::run(std::span<const SweepPatch> patches, const Matrix& output) {
   const int layer = patches.front().layer;
   const int64_t width = model_.config.d_model, stride = round_up(width, 64);
@@ -242,7 +265,7 @@ Rows Sweeper::run(std::span<const SweepPatch> patches, const Matrix& output) {
   for (const SweepPatch& patch : patches) {
     Run& run = runs_[static_cast<size_t>(patch.pair)];
     LIULI_CHECK(patch.layer == layer);
-    branches.push_back({&run.trunk->cache(), patch.position});
+    branches.push_back({&run.trunk->cache(), patch.position, queries_of(run, patch)});
     n_rows += static_cast<int64_t>(run.ids.size()) - patch.position;
   }
   AlignedBuffer memory(static_cast<size_t>(n_rows * stride) * sizeof(float));

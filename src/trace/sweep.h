@@ -55,11 +55,15 @@ class Sweeper {
   struct Run {
     std::vector<int> ids;
     std::unique_ptr<Sequence> trunk;
-    std::vector<std::vector<float>> stream;      ///< resid_pre of the trunk, per block: [n, d_model]
+    std::vector<std::vector<float>> stream;  ///< resid_pre of the trunk, per block: [n, d_model]
+    std::vector<std::vector<float>>
+        queries;  ///< rot_q of the trunk, per entry of layers_, where it is of use
     std::vector<std::vector<float>> own, donor;  ///< the point's values of both runs, per entry of layers_
   };
   class Patcher;
   size_t layer_index(int layer) const;
+  bool knows_queries() const;
+  const float* queries_of(const Run& run, const SweepPatch& patch) const;
 
   const Model& model_;
   Runner& runner_;

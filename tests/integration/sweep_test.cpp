@@ -63,6 +63,19 @@ TEST(Sweep, OfKeysValuesAndPatternsGoesByHead) {
   }
 }
 
+TEST(Sweep, OfANormsStagesKnowsTheOtherRowsQueries) {
+  for (const char* model : {"llama", "gpt2", "qwen3"}) {
+    Engine engine = load_tiny(model, ProductClassChoice::f32);
+    for (const char* point : {"ln1.sigma", "ln1.normalized", "ln1.out", "ln2.out"}) {
+      SweepSettings settings;
+      settings.point = point;
+      const SweepResult batched = sweep(engine, two_pairs(), settings);
+      settings.one_by_one = true;
+      EXPECT_TRUE(batched.values == sweep(engine, two_pairs(), settings).values) << model << " " << point;
+    }
+  }
+}
+
 TEST(Sweep, OverLongPromptsSharesWholePagesOfTheCache) {
   Engine engine = load_tiny("llama", ProductClassChoice::prompt);
   SweepPair pair;
