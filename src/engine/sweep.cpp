@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "engine/engine_parts.h"
 #include "engine/sweep_journal.h"
+#include "engine/sweep_meter.h"
 #include "trace/sweep.h"
 
 namespace liuli {
@@ -44,11 +44,11 @@ std::string fingerprint(const std::string& text) {
 class Sweep {
  public:
   Sweep(Engine& engine, const std::vector<SweepPair>& pairs, const SweepSettings& settings)
-      : parts_(engine.parts()), pairs_(pairs), settings_(settings) {
+      : parts_(engine.parts()), pairs_(pairs), settings_(settings), meter_(pairs, settings.metric) {
     check_model(engine.config());
     for (size_t i = 0; i < pairs.size(); i++) check_pair(i);
     choose_places(engine.config());
-    select_output();
+    meter_.prepare(parts_.model->output(), parts_.runner->pool);
   }
 
   SweepResult run() {
@@ -123,65 +123,6 @@ class Sweep {
     done_.resize(patches_.size());
   }
 
-  // Only the rows of the output matrix that the metric looks at, unless it looks at all of them.
-  void select_output() {
-    const Matrix& whole = parts_.model->output();
-    const bool some =
-        settings_.metric == SweepMetric::logit || settings_.metric == SweepMetric::logit_difference;
-    if (!some || settings_.one_by_one) return;
-    std::set<int> ids;
-    for (const SweepPair& pair : pairs_) {
-      ids.insert(pair.answer);
-      if (settings_.metric == SweepMetric::logit_difference) ids.insert(pair.wrong);
-    }
-    selected_ids_.assign(ids.begin(), ids.end());
-    selected_ = select_rows(whole, selected_ids_, parts_.runner->pool);
-  }
-
-  double logit(std::span<const float> row, int id) const {
-    size_t at = static_cast<size_t>(id);
-    if (row.size() == selected_ids_.size())
-      at = static_cast<size_t>(std::lower_bound(selected_ids_.begin(), selected_ids_.end(), id) -
-                               selected_ids_.begin());
-    return static_cast<double>(row[at]);
-  }
-
-  double metric(size_t pair, std::span<const float> row) const {
-    const SweepPair& p = pairs_[pair];
-    const auto log_sum = [&] {
-      const auto n = static_cast<int64_t>(row.size());
-      return static_cast<double>(kernels::best_kernels().rows.log_sum_exp(row.data(), n));
-    };
-    switch (settings_.metric) {
-      case SweepMetric::logit:
-        return logit(row, p.answer);
-      case SweepMetric::logit_difference:
-        return logit(row, p.answer) - logit(row, p.wrong);
-      case SweepMetric::probability:
-        return std::exp(logit(row, p.answer) - log_sum());
-      case SweepMetric::kl:
-        break;
-    }
-    // Σ p (ln p − x + lse(x)) with p of the clean run
-    const CleanPrediction& clean = clean_[pair];
-    double sum = clean.negative_entropy + log_sum();
-    for (size_t j = 0; j < row.size(); j++)
-      sum -= static_cast<double>(clean.p[j]) * static_cast<double>(row[j]);
-    return std::max(0.0, sum);
-  }
-
-  struct CleanPrediction {
-    std::vector<float> p;
-    double negative_entropy = 0;
-  };
-  static CleanPrediction predict(const std::vector<float>& logits) {
-    CleanPrediction clean{std::vector<float>(logits.size()), 0};
-    kernels::best_kernels().rows.softmax(logits.data(), static_cast<int64_t>(logits.size()), clean.p.data());
-    for (const float p : clean.p)
-      if (p > 0) clean.negative_entropy += static_cast<double>(p) * std::log(static_cast<double>(p));
-    return clean;
-  }
-
   void open_journal() {
     if (settings_.journal.empty()) return;
     std::string text = fmt::format("{} {} {} {} {} {}", parts_.path, kernels::best_kernels().name,
@@ -230,10 +171,9 @@ class Sweep {
     const bool swap = settings_.into_clean;
     const Sweeper::Logits logits =
         sweeper.add_pair(swap ? pair.clean : pair.corrupt, swap ? pair.corrupt : pair.clean);
-    clean_.resize(i + 1);
-    if (settings_.metric == SweepMetric::kl) clean_[i] = predict(swap ? logits.trunk : logits.donor);
-    const double clean = metric(i, swap ? logits.trunk : logits.donor);
-    const double corrupt = metric(i, swap ? logits.donor : logits.trunk);
+    meter_.set_clean(i, swap ? logits.trunk : logits.donor);
+    const double clean = meter_.measure(i, swap ? logits.trunk : logits.donor);
+    const double corrupt = meter_.measure(i, swap ? logits.donor : logits.trunk);
     if (!(std::fabs(clean - corrupt) > 0))
       throw Error(
           ErrorCode::invalid_argument,
@@ -267,7 +207,7 @@ class Sweep {
   }
 
   void run_block(Sweeper& sweeper, std::span<const size_t> indices, std::span<const SweepPatch> patches) {
-    const Matrix& output = selected_ids_.empty() ? parts_.model->output() : selected_;
+    const Matrix& output = settings_.one_by_one ? parts_.model->output() : meter_.output();
     while (!patches.empty()) {
       const size_t n = settings_.one_by_one ? 1 : sweeper.batch_size(patches, batch_rows());
       const Rows logits = settings_.one_by_one ? sweeper.run_alone(patches.front(), output)
@@ -276,7 +216,7 @@ class Sweep {
       for (size_t i = 0; i < n; i++) {
         const auto pair = static_cast<size_t>(patches_[indices[i]].pair);
         const auto row = static_cast<int64_t>(i);
-        set(indices[i], metric(pair, {logits.row(row), static_cast<size_t>(logits.width)}));
+        set(indices[i], meter_.measure(pair, {logits.row(row), static_cast<size_t>(logits.width)}));
         entries.push_back({static_cast<int64_t>(indices[i]), result_.values[indices[i]]});
       }
       journal_.append(entries);
@@ -314,9 +254,7 @@ class Sweep {
   std::vector<SweepPatch> patches_;  ///< in the order of result_.values
   std::vector<bool> done_;
   int64_t n_done_ = 0;
-  std::vector<int> selected_ids_;  ///< ascending
-  Matrix selected_;                ///< their rows of the output matrix
-  std::vector<CleanPrediction> clean_;
+  SweepMeter meter_;
   SweepJournal journal_;
 };
 

@@ -14,7 +14,7 @@ using kernels::ActivationChunk;
 using kernels::kPanelRows;
 
 // Rows that pass through a matrix together. Decode: the kernels keep 16 rows' activations in L1 and L2;
-// prompt: C of a column block stays in L2.
+// prompt: C of a column block stays in L2; f32: as many as share the decoding of a weight row.
 constexpr int64_t kDecodeRows = 16, kPromptRows = 512, kF32Rows = 4096;
 
 const kernels::WeightKernels& kernels_of(const OpContext& c, const Matrix& m) {

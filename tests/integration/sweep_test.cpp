@@ -138,6 +138,39 @@ TEST(Sweep, GoesOnWhereItsJournalEnds) {
   std::filesystem::remove(path);
 }
 
+TEST(Sweep, MeasuresWhatItsMetricSays) {
+  Engine engine = load_tiny("llama", ProductClassChoice::f32);
+  const auto last_logits = [&](const std::vector<int>& ids) {
+    std::vector<double> last;
+    engine.logits(ids, [&](int, std::span<const float> row) { last.assign(row.begin(), row.end()); });
+    return last;
+  };
+  const auto probabilities = [](std::vector<double> x) {
+    double sum = 0;
+    for (double& v : x) sum += v = std::exp(v);
+    for (double& v : x) v /= sum;
+    return x;
+  };
+  const auto clean = last_logits(kClean), corrupt = last_logits(kCorrupt);
+  const auto p = probabilities(clean), q = probabilities(corrupt);
+  double kl = 0;
+  for (size_t i = 0; i < p.size(); i++) kl += p[i] * std::log(p[i] / q[i]);
+  const auto measured = [&](SweepMetric metric) {
+    SweepSettings settings;
+    settings.metric = metric;
+    settings.layers = {0};
+    settings.positions = {3};
+    const SweepResult result = sweep(engine, {{kClean, kCorrupt, 12, 30}}, settings);
+    return std::make_pair(result.clean[0], result.corrupt[0]);
+  };
+  EXPECT_EQ(measured(SweepMetric::logit), std::make_pair(clean[12], corrupt[12]));
+  EXPECT_EQ(measured(SweepMetric::logit_difference),
+            std::make_pair(clean[12] - clean[30], corrupt[12] - corrupt[30]));
+  EXPECT_NEAR(measured(SweepMetric::probability).first, p[12], 1e-6 * p[12]);
+  EXPECT_NEAR(measured(SweepMetric::kl).first, 0, 1e-6);
+  EXPECT_NEAR(measured(SweepMetric::kl).second, kl, 1e-5 * kl);
+}
+
 void expect_error(Engine& engine, const std::vector<SweepPair>& pairs, const SweepSettings& settings,
                   const std::string& words) {
   try {
