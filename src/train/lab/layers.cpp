@@ -10,26 +10,31 @@
 namespace liuli::lab {
 namespace {
 
-// A beginning, what should follow, and what would be wrong in one respect.
-struct Choice {
-  const char *prompt, *right, *wrong;
+// Two beginnings that differ in one thing, and what follows the first and the second.
+struct Pair {
+  const char *first, *second, *answer, *other;
 };
-constexpr Choice kGrammar[] = {{"The two dogs in the garden", " are", " is"},
-                               {"The keys that belong to the old man", " are", " is"},
-                               {"She told me that they", " were", " was"},
-                               {"He has already", " been", " be"},
-                               {"Yesterday, the children", " were", " are"},
-                               {"I would like to", " be", " been"},
-                               {"This book", " is", " are"},
-                               {"These apples", " are", " is"}};
-constexpr Choice kMeaning[] = {{"The capital of France is", " Paris", " London"},
-                               {"The capital of Japan is", " Tokyo", " Paris"},
-                               {"The opposite of hot is", " cold", " red"},
-                               {"A baby cat is called a", " kitten", " puppy"},
-                               {"The sun rises in the", " east", " west"},
-                               {"The color of fresh snow is", " white", " green"},
-                               {"Water freezes into", " ice", " fire"},
-                               {"The first month of the year is", " January", " March"}};
+constexpr Pair kGrammar[] = {{"The dogs in the garden", "The dog in the garden", " are", " is"},
+                             {"The keys that I found", "The key that I found", " were", " was"},
+                             {"These apples", "This apple", " are", " is"},
+                             {"My brothers", "My brother", " have", " has"},
+                             {"They told me that they", "He told me that he", " were", " was"},
+                             {"The children next door", "The child next door", " are", " is"},
+                             {"He has already", "He will already", " been", " be"},
+                             {"Some of the houses", "One of the houses", " are", " is"},
+                             {"We", "She", " have", " has"},
+                             {"Those trees in the park", "That tree in the park", " are", " is"}};
+constexpr Pair kMeaning[] = {
+    {"The capital of France is", "The capital of Japan is", " Paris", " Tokyo"},
+    {"The capital of Italy is", "The capital of England is", " Rome", " London"},
+    {"The opposite of hot is", "The opposite of good is", " cold", " bad"},
+    {"A baby cat is called a", "A baby dog is called a", " kitten", " puppy"},
+    {"The sun rises in the", "The sun sets in the", " east", " west"},
+    {"The color of fresh snow is", "The color of fresh grass is", " white", " green"},
+    {"The language spoken in Germany is", "The language spoken in Spain is", " German", " Spanish"},
+    {"The opposite of big is", "The opposite of up is", " small", " down"},
+    {"The mother of a calf is a", "The mother of a lamb is a", " cow", " sheep"},
+    {"Fish live in the", "Birds fly in the", " water", " sky"}};
 constexpr const char* kText =
     "The river runs through the old town. In the evening the lamps along its banks are lit one after "
     "another, and the people who live there come out to walk, to talk about the weather and to watch the "
@@ -40,41 +45,50 @@ std::vector<float> last_row(const TracedTensor& t) {
   return {t.values.end() - d, t.values.end()};
 }
 
-// From which block on the right word leads by more than half of its final lead; NaN if the model is wrong in the end.
-double settled_at(RealModel& model, const Choice& choice) {
-  const int right = model.tokenize(choice.right).back(), wrong = model.tokenize(choice.wrong).back();
+// What the lens gives `answer` over `other`, block by block.
+std::vector<double> leads(RealModel& model, const char* prompt, int answer, int other) {
   std::vector<std::vector<float>> rows;
-  for (const TracedTensor& t : model.trace(model.tokenize(choice.prompt), {"blocks.*.resid_post"}))
+  for (const TracedTensor& t : model.trace(model.tokenize(prompt), {"blocks.*.resid_post"}))
     rows.push_back(last_row(t));
-  const auto logits = model.lens(rows);
-  const auto lead = [&](size_t block) {
-    return logits[block][static_cast<size_t>(right)] - logits[block][static_cast<size_t>(wrong)];
-  };
-  const float final_lead = lead(logits.size() - 1);
-  if (final_lead <= 0) return NAN;
-  size_t from = logits.size() - 1;
-  while (from > 0 && lead(from - 1) > final_lead / 2) from--;
+  std::vector<double> lead;
+  for (const auto& logits : model.lens(rows))
+    lead.push_back(static_cast<double>(logits[static_cast<size_t>(answer)]) -
+                   static_cast<double>(logits[static_cast<size_t>(other)]));
+  return lead;
+}
+
+// From which block on the two beginnings are told apart by more than half of what they are in the end; NaN if the model
+// does not tell them apart. A difference of two prompts: what the lens likes anyway cancels.
+double settled_at(RealModel& model, const Pair& pair) {
+  const int answer = model.tokenize(pair.answer).back(), other = model.tokenize(pair.other).back();
+  std::vector<double> apart = leads(model, pair.first, answer, other);
+  const std::vector<double> second = leads(model, pair.second, answer, other);
+  for (size_t block = 0; block < apart.size(); block++) apart[block] -= second[block];
+  if (apart.back() <= 0) return NAN;
+  size_t from = apart.size() - 1;
+  while (from > 0 && apart[from - 1] > apart.back() / 2) from--;
   return static_cast<double>(from);
 }
 
 struct Settled {
-  double mean = 0;
-  int right = 0;
+  double median = NAN;
   std::vector<double> blocks;
+  size_t told_apart = 0;
 };
 
-Settled settle(Bench& bench, std::span<const Choice> choices, bool reversed) {
+Settled settle(Bench& bench, std::span<const Pair> pairs) {
   Settled s;
   const auto last = static_cast<double>(bench.model->config().n_layers - 1);
-  for (const Choice& c : choices) {
-    double at = settled_at(*bench.model, c);
-    if (reversed) at = last - at;
-    s.blocks.push_back(at);
-    if (std::isnan(at)) continue;
-    s.mean += at;
-    s.right++;
+  std::vector<double> known;
+  for (const Pair& pair : pairs) {
+    const double at = settled_at(*bench.model, pair);
+    s.blocks.push_back(bench.mutated() ? last - at : at);
+    if (!std::isnan(at)) known.push_back(s.blocks.back());
   }
-  s.mean = s.right > 0 ? s.mean / s.right : NAN;
+  s.told_apart = known.size();
+  if (known.empty()) return s;
+  std::sort(known.begin(), known.end());
+  s.median = (known[(known.size() - 1) / 2] + known[known.size() / 2]) / 2;
   return s;
 }
 
@@ -169,22 +183,19 @@ LabTable block_table(const Lens& lens, const std::vector<double>& added) {
   return table;
 }
 
-LabTable choice_table(const Settled& grammar, const Settled& meaning) {
-  LabTable table{{"答案从哪一块起定下来", "From which block on the answer is settled"},
-                 {{"类别", "kind"}, {"开头", "beginning"}, {"对", "right"}, {"错", "wrong"}, {"块", "block"}},
+void add_pairs(LabTable& table, const BilingualText& kind, std::span<const Pair> pairs,
+               const Settled& settled) {
+  for (size_t i = 0; i < pairs.size(); i++)
+    table.rows.push_back({kind, fmt::format("{} →{}", pairs[i].first, pairs[i].answer),
+                          fmt::format("{} →{}", pairs[i].second, pairs[i].other), number(settled.blocks[i])});
+}
+
+LabTable pair_table(const Settled& grammar, const Settled& meaning) {
+  LabTable table{{"两个开头从哪一块起分得开", "From which block on two beginnings are told apart"},
+                 {{"类别", "kind"}, {"一", "one"}, {"另一", "the other"}, {"块", "block"}},
                  {}};
-  for (size_t i = 0; i < std::size(kGrammar); i++)
-    table.rows.push_back({{"语法", "grammar"},
-                          kGrammar[i].prompt,
-                          kGrammar[i].right,
-                          kGrammar[i].wrong,
-                          number(grammar.blocks[i])});
-  for (size_t i = 0; i < std::size(kMeaning); i++)
-    table.rows.push_back({{"意思", "meaning"},
-                          kMeaning[i].prompt,
-                          kMeaning[i].right,
-                          kMeaning[i].wrong,
-                          number(meaning.blocks[i])});
+  add_pairs(table, {"语法", "grammar"}, kGrammar, grammar);
+  add_pairs(table, {"意思", "meaning"}, kMeaning, meaning);
   return table;
 }
 
@@ -202,8 +213,7 @@ void layers(Bench& bench, LabReport& report) {
     return;
   }
   RealModel& model = *bench.model;
-  const Settled grammar = settle(bench, kGrammar, bench.mutated()),
-                meaning = settle(bench, kMeaning, bench.mutated());
+  const Settled grammar = settle(bench, kGrammar), meaning = settle(bench, kMeaning);
   const std::vector<int> ids = model.tokenize(kText);
   const Lens lens = lens_of(model, ids, bench.quick() ? 8 : 3);
   const double whole = loss_of(model, ids, {});
@@ -212,7 +222,7 @@ void layers(Bench& bench, LabReport& report) {
   size_t half = 0;  // the first block whose lens has the final answer for half of the tokens
   while (half + 1 < lens.same_top.size() && lens.same_top[half] < 0.5) half++;
   const double late = bench.mutated() ? n - 1 - static_cast<double>(half) : static_cast<double>(half);
-  report.tables = {choice_table(grammar, meaning), block_table(lens, added)};
+  report.tables = {pair_table(grammar, meaning), block_table(lens, added)};
   report.plots = {{{"镜头:与最终分布的 KL", "Lens: KL from the final distribution"},
                    {"块", "block"},
                    {"KL"},
@@ -229,21 +239,23 @@ void layers(Bench& bench, LabReport& report) {
       essential_check({"最终答案有一半说得出的块 / 总块数",
                        "block by which half of the final answers are there, of all blocks"},
                       late / n, true, 0.6),
-      side_check(
-          {"意思定下来比语法晚多少块(平均)", "blocks by which meaning is settled later than grammar (mean)"},
-          meaning.mean - grammar.mean, true, 1),
+      side_check({"意思定下来比语法晚多少块(中位数)",
+                  "blocks by which meaning is settled later than grammar (median)"},
+                 meaning.median - grammar.median, true, 1),
       side_check({"只去掉一块,损失最多增加的倍数", "largest relative loss added by leaving one block out"},
                  *std::max_element(added.begin(), added.end()) / whole, true, 0.1)};
   const auto most = static_cast<size_t>(std::max_element(added.begin(), added.end()) - added.begin());
   report.because = {
-      fmt::format("语法平均在第 {} 块定下来({}/{} 对),意思在第 {} 块({}/{} 对),最终答案的一半要到第 {} 块(共 "
-                  "{})。去掉第 {} 块损失最大:+{}。",
-                  number(grammar.mean, 3), grammar.right, std::size(kGrammar), number(meaning.mean, 3),
-                  meaning.right, std::size(kMeaning), number(late), n, most, number(added[most], 3)),
-      fmt::format("Grammar is settled in block {} on average ({} of {} right), meaning in {} ({} of {}), and "
-                  "half of the final answers only in block {} of {}. Leaving block {} out costs most: +{}.",
-                  number(grammar.mean, 3), grammar.right, std::size(kGrammar), number(meaning.mean, 3),
-                  meaning.right, std::size(kMeaning), number(late), n, most, number(added[most], 3))};
+      fmt::format(
+          "语法(中位数)在第 {} 块分开({}/{} 对),意思在第 {} 块({}/{} 对),最终答案的一半要到第 {} 块(共 "
+          "{})。去掉第 {} 块损失最大:+{}。",
+          number(grammar.median, 3), grammar.told_apart, std::size(kGrammar), number(meaning.median, 3),
+          meaning.told_apart, std::size(kMeaning), number(late), n, most, number(added[most], 3)),
+      fmt::format(
+          "Grammar is settled in block {} (median; {} of {} pairs told apart), meaning in {} ({} of {}), and "
+          "half of the final answers only in block {} of {}. Leaving block {} out costs most: +{}.",
+          number(grammar.median, 3), grammar.told_apart, std::size(kGrammar), number(meaning.median, 3),
+          meaning.told_apart, std::size(kMeaning), number(late), n, most, number(added[most], 3))};
   report.notes.push_back(
       {"这是一种倾向,不是分界:各块都做一点各种事;句子不多,镜头也只看得懂已经朝着输出的内容。",
        "A tendency, not a border: every block does a little of everything; the sentences are few, and the "

@@ -3,6 +3,7 @@
 // which runs learn.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -150,7 +151,9 @@ std::vector<Trained> train_all(const Bench& bench, const Language28& language) {
     r.run = train_stack(stack, runner, language, t);
     r.gain = r.run.diverged ? -INFINITY : language.unigram_entropy() - r.run.held_out;
   });
-  std::reverse(runs.begin(), runs.end());
+  std::stable_sort(runs.begin(), runs.end(), [](const Trained& a, const Trained& b) {
+    return std::tuple(a.depth, a.placement, a.warm_up) < std::tuple(b.depth, b.placement, b.warm_up);
+  });
   return runs;
 }
 
@@ -238,6 +241,12 @@ double best_gain(const std::vector<Trained>& runs, Placement p, int64_t from_dep
   return best;
 }
 
+// First over last block of the deepest post-norm run without warm-up, after a quarter of it.
+double ratio_in_training(const std::vector<Trained>& runs) {
+  const auto& seen = run_of(runs, Placement::post, runs.back().depth, false).run.gradients;
+  return seen.size() > 1 ? seen[1].second.w2.front() / seen[1].second.w2.back() : NAN;
+}
+
 void decide(const std::vector<AtStart>& start, const std::vector<Trained>& runs, LabReport& report) {
   const AtStart& post =
       at_start(start, Placement::post, start.back().depth < kDeep ? start.back().depth : 48);
@@ -259,19 +268,53 @@ void decide(const std::vector<AtStart>& start, const std::vector<Trained>& runs,
           ratio, false, kVanished)};
   const double warm = best_gain(runs, Placement::post, kDeep, true),
                deep = worst_gain(runs, Placement::deepnorm, kDeep);
+  const double later = ratio_in_training(runs);
+  report.checks.push_back(side_check(
+      {fmt::format("训练到四分之一,post-norm {} 层、无预热:首块梯度 / 末块梯度", runs.back().depth),
+       fmt::format(
+           "after a quarter of the run, post-norm of {} blocks without warm-up: gradient first / last",
+           runs.back().depth)},
+      later, false, kVanished));
+  const bool at_once = ratio <= kVanished, with_time = later <= kVanished;
   report.because = {
-      fmt::format("pre-norm 在每个深度都学会(至少 {} 纳特);post-norm 超过 32 层不预热最多 {} 纳特,预热也只有 "
-                  "{};DeepNorm 同样深至少 {}。但初始化时 post-norm {} 层的首末梯度比是 {}:{}。",
+      fmt::format("pre-norm 最差的一次学到 {} 纳特;post-norm 超过 32 层,不预热最多学到 {},预热最多 "
+                  "{};DeepNorm 同样深最少 {}。"
+                  "post-norm 首块与末块的梯度之比:初始化时 {} 层为 {}({}),训练到四分之一时 {} 层为 {}({})。",
                   number(pre_worst, 3), number(post_deep, 3), number(warm, 3), number(deep, 3), post.depth,
-                  number(ratio, 3), ratio <= kVanished ? "确实在消失" : "并没有消失,困难是训练中出现的"),
-      fmt::format(
-          "Pre-norm learns at every depth (at least {} nats); post-norm beyond 32 blocks learns at most {} "
-          "without warm-up and {} with it; DeepNorm as deep at least {}. Yet at initialisation, post-norm's "
-          "gradient of the first of {} blocks is {} of the last one's: {}.",
-          number(pre_worst, 3), number(post_deep, 3), number(warm, 3), number(deep, 3), post.depth,
-          number(ratio, 3),
-          ratio <= kVanished ? "it does vanish"
-                             : "it does not vanish there; the trouble comes with learning")};
+                  number(ratio, 3), at_once ? "已经消失" : "并未消失", runs.back().depth, number(later, 3),
+                  with_time ? "消失了" : "没有消失"),
+      fmt::format("Pre-norm's worst run learns {} nats; post-norm beyond 32 blocks learns at most {} without "
+                  "warm-up and {} "
+                  "with it; DeepNorm as deep at least {}. Post-norm's gradient of the first block over the "
+                  "last one's: {} at "
+                  "initialisation with {} blocks ({}), {} after a quarter of the run with {} ({}).",
+                  number(pre_worst, 3), number(post_deep, 3), number(warm, 3), number(deep, 3),
+                  number(ratio, 3), post.depth, at_once ? "vanished" : "not vanished", number(later, 3),
+                  runs.back().depth, with_time ? "vanished" : "not vanished")};
+}
+
+// The picture at initialisation in numbers: how much the blocks' gradients differ.
+void describe_start(const std::vector<AtStart>& start, LabReport& report) {
+  const int64_t depth = std::min<int64_t>(start.back().depth, 48);
+  std::string zh = fmt::format("初始化时 {} 层中最大与最小的 W₂ 梯度之比:", depth),
+              en = fmt::format(
+                  "At initialisation, the largest over the smallest gradient of W₂ among {} blocks: ", depth);
+  for (const Placement p : kPlacements) {
+    const std::vector<double>& w2 = at_start(start, p, depth).w2;
+    const auto [low, high] = std::minmax_element(w2.begin(), w2.end());
+    const std::string part = fmt::format("{} {}; ", to_string(p), number(*high / *low, 3));
+    zh += part;
+    en += part;
+  }
+  const double pre = at_start(start, Placement::pre, depth).w2.back() * std::sqrt(static_cast<double>(depth)),
+               shallow = at_start(start, Placement::pre, start.front().depth).w2.back() *
+                         std::sqrt(static_cast<double>(start.front().depth));
+  report.notes.push_back(
+      {zh + fmt::format("pre-norm 末块的梯度乘以 √L,{} 层为 {},{} 层为 {}(理论上是常数)。",
+                        start.front().depth, number(shallow, 3), depth, number(pre, 3)),
+       en + fmt::format(
+                "pre-norm's last one times √L is {} with {} blocks and {} with {} (in theory a constant).",
+                number(shallow, 3), start.front().depth, number(pre, 3), depth)});
 }
 
 }  // namespace
@@ -291,11 +334,7 @@ void prenorm_postnorm(Bench& bench, LabReport& report) {
   const std::vector<Trained> runs = train_all(bench, language);
   show_training(runs, language, report);
   decide(start, runs, report);
-  report.notes.push_back(
-      {"初始化时的图景:post-norm 与 DeepNorm 的梯度各层大致相同;pre-norm 首块最大,往后约按 1/√块号 "
-       "变小,末块约按 1/√L 变小。",
-       "At initialisation, post-norm's and DeepNorm's gradients are about the same in all blocks; pre-norm's "
-       "are largest in the first, fall as 1/√block, and the last one's as 1/√L."});
+  describe_start(start, report);
   report.notes.push_back(
       {"实验用小模型、短训练:它说明方向,不是大模型的确切界限。",
        "Small models and short runs: they show the direction, not the exact limit of large models."});
