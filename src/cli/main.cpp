@@ -20,7 +20,8 @@ constexpr const char* kIntro =
     "`liuli COMMAND --help` explains a command and gives examples.";
 
 constexpr const char* kModelHelp =
-    "MODEL is a file (GGUF), or a short name: smollm2 means $LIULI_MODELS/smollm2.gguf or "
+    "MODEL is a GGUF or safetensors file, a Hugging Face folder, or a short name: smollm2 "
+    "means\n$LIULI_MODELS/smollm2.gguf or "
     "models/smollm2.gguf in\n"
     "the cache folder ($LIULI_CACHE, else ~/.cache/liuli). LIULI_ISA chooses the instruction set (see `liuli "
     "plan`).";
