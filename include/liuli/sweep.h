@@ -31,7 +31,7 @@ struct SweepSettings {
   std::vector<int> heads;           ///< empty: all
   SweepMetric metric = SweepMetric::logit_difference;
   bool into_clean =
-      false;  ///< patch the corrupt run's values into the clean run; otherwise the other way round
+      false;           ///< patch the corrupt run's values into the clean run; otherwise the other way round
   int batch_rows = 0;  ///< that go through a block together; changes no bit; 0: 2048 in f32, else 512
   /// Run every patch by itself, whole, with a hook: the plain way, which gives the same bits and takes far longer.
   bool one_by_one = false;
