@@ -23,7 +23,8 @@ MatrixRows normalise(Bench& bench, const MatrixRows& x, const std::vector<float>
                      const std::vector<float>& beta, double eps) {
   OpContext ops = make_context(bench.runner, ProductClass::f32);
   MatrixRows y(x.rows().n, x.rows().width);
-  const Norm norm{NormKind::layer, gamma.data(), beta.data(), static_cast<float>(eps)};
+  const Norm norm{bench.mutated() ? NormKind::batch : NormKind::layer, gamma.data(), beta.data(),
+                  static_cast<float>(eps)};
   if (!bench.mutated()) {
     norm_forward(ops, norm, x.rows(), y.rows());
     return y;
