@@ -52,7 +52,7 @@ struct Axes {
 };
 
 constexpr int kHeight = 14;
-constexpr double kLeft = 64, kRight = 624, kTop = 16, kBottom = 300;
+constexpr double kLeft = 64, kRight = 624, kTop = 30, kBottom = 300;
 
 std::string svg_axes(const Axes& axes, const LabPlot& plot, Language language) {
   std::string svg;

@@ -29,7 +29,7 @@ button { font: inherit; color: inherit; background: var(--card); border: 1px sol
 section { margin: 2.5rem 0; }
 blockquote { margin: .5rem 0; padding: .4rem 1rem; border-left: 3px solid var(--soft); background: var(--card); }
 .verdict { font-weight: 600; } .holds { color: var(--good); } .partly { color: var(--half); } .contradicted { color: var(--bad); } .untested { color: var(--soft); }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; } th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; } th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: left; max-width: 34rem; }
 caption { text-align: left; font-weight: 600; padding: .6rem 0; white-space: nowrap; } figure { margin: 1rem 0; } figcaption { font-weight: 600; }
 svg { width: 100%; max-width: 44rem; height: auto; } svg text { fill: var(--soft); font-size: 12px; } svg .grid { stroke: var(--line); } polyline { fill: none; stroke-width: 1.8; }
 .s0 { stroke: #2f6fde; fill: #2f6fde; } .s1 { stroke: #d9542b; fill: #d9542b; } .s2 { stroke: #1f9d6b; fill: #1f9d6b; } .s3 { stroke: #a24bc9; fill: #a24bc9; }
@@ -116,8 +116,8 @@ std::string render_lab_html(const std::vector<LabReport>& reports, Language firs
                         "one fails: contradicted; otherwise: in part."}));
   html += html_table([&] {
     LabTable overview{
-        {"一览", "At a glance"}, {{"实验", "experiment"}, {"说法", "claim"}, {"结论", "verdict"}}, {}};
-    for (const LabReport& r : reports) overview.rows.push_back({r.title, r.claim, verdict_text(r.verdict)});
+        {"一览", "At a glance"}, {{"实验", "experiment"}, {"结论", "verdict"}, {"说法", "claim"}}, {}};
+    for (const LabReport& r : reports) overview.rows.push_back({r.title, verdict_text(r.verdict), r.claim});
     return overview;
   }());
   for (const LabReport& r : reports) html += section(r);
