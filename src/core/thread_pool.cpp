@@ -19,6 +19,7 @@ namespace {
 // Long enough that the forks of one token follow each other without a system call, short enough that a thread
 // whose CPU was taken away gives its time slice back: pure spinning then costs 25,000 times as much.
 constexpr auto kSpinTime = std::chrono::microseconds(20);
+constexpr int kOpen = 1 << 30;           // of ThreadPool::state_: the job takes more threads
 constexpr int kPausesPerClockRead = 32;  // reading the clock costs about as much as one pause
 
 void pause_cpu() {
@@ -99,23 +100,42 @@ void ThreadPool::stop() {
 }
 
 void ThreadPool::run_job(Job job, void* argument) {
+  if (n_threads_ == 1) return job(argument, 0);
   job_ = job;
   argument_ = argument;
-  left_.store(n_threads_ - 1, std::memory_order_relaxed);
-  if (n_threads_ > 1) publish(generation_, sleepers_);
+  state_.store(kOpen,
+               std::memory_order_release);  // nobody is inside: enter() failed since the last job ended
+  publish(generation_, sleepers_);
   job(argument, 0);
-  wait_until([this] { return left_.load(std::memory_order_acquire) == 0; }, left_, caller_sleeps_);
+  state_.fetch_and(~kOpen, std::memory_order_seq_cst);
+  wait_until([this] { return state_.load(std::memory_order_acquire) == 0; }, state_, caller_sleeps_);
 }
 
+bool ThreadPool::enter() {
+  int state = state_.load(std::memory_order_relaxed);
+  while ((state & kOpen) != 0)
+    if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire, std::memory_order_relaxed))
+      return true;
+  return false;
+}
+
+void ThreadPool::leave() {
+  if (state_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+      caller_sleeps_.load(std::memory_order_seq_cst) != 0)
+    state_.notify_one();
+}
+
+// A thread that comes late may find a later job open than the one that woke it, or none; while it is inside one, no
+// other begins.
 void ThreadPool::work(int thread) {
-  for (int seen = 0;;) {  // the caller waits for everybody, so no generation is ever missed
+  for (int seen = 0;;) {
     wait_until([&] { return generation_.load(std::memory_order_acquire) != seen; }, generation_, sleepers_);
     seen = generation_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
+    if (!enter()) continue;
+    seen = generation_.load(std::memory_order_relaxed);
     job_(argument_, thread);
-    if (left_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
-        caller_sleeps_.load(std::memory_order_seq_cst) != 0)
-      left_.notify_one();
+    leave();
   }
 }
 

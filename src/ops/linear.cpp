@@ -32,9 +32,9 @@ bool same_input(const Product& a, const Product& b) { return a.x.data == b.x.dat
 
 // Waking the other threads costs about as much as reading this many bytes of weights.
 constexpr size_t kWorthForking = size_t{64} << 10;
+constexpr int64_t kSmallestPiece = int64_t{32} << 10;  // of weights: a panel or more
 
-// Splits the panels of all products into one contiguous share of bytes per thread and calls f(product, first, last,
-// thread).
+// The panels of all products one after another, cut by bytes into pieces for the threads: f(product, first, last, thread).
 template <class F>
 void for_each_panel_range(OpContext& c, std::span<const Product> products, F&& f) {
   size_t total = 0, work = 0;
@@ -42,25 +42,23 @@ void for_each_panel_range(OpContext& c, std::span<const Product> products, F&& f
     total += p.job.weight->run_bytes();
     work += p.job.weight->run_bytes() * static_cast<size_t>(p.x.n);
   }
-  const auto run_share = [&](int thread, size_t begin, size_t end) {
+  const auto run_piece = [&](int64_t begin, int64_t end, int thread) {
     size_t at = 0;
     for (const Product& p : products) {
       const size_t bytes = p.job.weight->panel_bytes(), n = static_cast<size_t>(p.job.weight->n_panels());
-      // A panel belongs to the share its first byte lies in.
-      auto index = [&](size_t position) {
-        return position <= at ? 0 : std::min(n, (position - at + bytes - 1) / bytes);
+      // A panel belongs to the piece its first byte lies in.
+      auto index = [&](int64_t position) {
+        const auto byte = static_cast<size_t>(position);
+        return byte <= at ? 0 : std::min(n, (byte - at + bytes - 1) / bytes);
       };
       const size_t first = index(begin), last = index(end);
       if (first < last) f(p, static_cast<int>(first), static_cast<int>(last), thread);
       at += bytes * n;
     }
   };
-  if (work <= kWorthForking) return run_share(0, 0, total);
-  c.pool.run([&](int thread) {
-    const size_t threads = static_cast<size_t>(c.pool.size());
-    run_share(thread, total * static_cast<size_t>(thread) / threads,
-              total * (static_cast<size_t>(thread) + 1) / threads);
-  });
+  const auto bytes = static_cast<int64_t>(total);
+  if (work <= kWorthForking) return run_piece(0, bytes, 0);
+  c.pool.parallel_for(bytes, run_piece, std::max(kSmallestPiece, bytes / (8 * int64_t{c.pool.size()})));
 }
 
 void add_bias(const LinearJob& job, int first_panel, int last_panel) {
