@@ -13,6 +13,8 @@
 
 namespace liuli {
 
+class Engine;
+
 /// How the next token is drawn from the logits. The defaults are greedy. Applied in this order.
 struct SamplingSettings {
   std::vector<std::pair<int, float>> logit_bias;  ///< added to a token's logit
@@ -34,8 +36,29 @@ struct GenerationDefaults {
   std::optional<int> top_k;
 };
 
+/// Guesses of the next tokens, checked several at a time in one pass of the model. It changes the speed and no token:
+/// every token is drawn from the model's own logits with the random numbers it would have had, and guesses are kept
+/// while they are what was drawn. How many are guessed follows from what guessing brought and cost so far.
+struct Speculation {
+  enum class Source {
+    none,
+    lookup,  ///< what followed the last tokens where they occurred before
+    draft,   ///< what a smaller model with the same tokens says
+  };
+  Source source = Source::none;
+  Engine* draft = nullptr;  ///< the smaller model; outlives the session that generates with it
+  int max_draft = 15;       ///< guesses per pass, at most; one pass takes 16 rows through the weights at once
+};
+
+/// What guessing brought.
+struct SpeculationCounts {
+  int64_t passes = 0, drafted = 0, accepted = 0;  ///< passes after the prompt; tokens guessed; of these kept
+  double draft_seconds = 0;                       ///< spent on guessing; part of decode_seconds
+};
+
 struct GenerateSettings {
   SamplingSettings sampling;
+  Speculation speculation = {};
   int max_tokens = 256;
   std::vector<std::string> stop;  ///< generation ends before any of these; they are not part of the text
   int top_logprobs =
@@ -72,6 +95,7 @@ struct GenerateResult {
   StopReason reason = StopReason::max_tokens;
   int prompt_tokens = 0, reused_tokens = 0;  ///< reused: found in the session's cache
   double prompt_seconds = 0, decode_seconds = 0;
+  SpeculationCounts speculation;
   std::optional<FirstTokenReport> first_token;
 };
 

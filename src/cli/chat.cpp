@@ -14,6 +14,7 @@
 #include "cli/model_options.h"
 #include "cli/program.h"
 #include "cli/progress.h"
+#include "cli/speculation_options.h"
 #include "cli/text_table.h"
 #include "core/output_file.h"
 
@@ -23,6 +24,7 @@ namespace {
 struct ChatOptions {
   ModelOptions model;
   GenerationOptions generation;
+  SpeculationOptions speculation;
   std::string system;
   bool recompute = false;
 };
@@ -46,6 +48,8 @@ class Chat {
         settings_(generate_settings(options.generation, engine_)) {
     // Throws with the reason and the remedy.
     if (!engine_.has_chat_template()) engine_.render_chat(conversation(), nullptr);
+    const InterruptGuard guard;
+    settings_.speculation = load_speculation(options.speculation, options.model, draft_);
     new_session();
   }
 
@@ -175,13 +179,15 @@ class Chat {
   }
 
   void print_json(const GenerateResult& result) const {
-    const nlohmann::ordered_json body = {{"text", result.text},
-                                         {"stop_reason", to_string(result.reason)},
-                                         {"prompt_tokens", result.prompt_tokens},
-                                         {"reused_tokens", result.reused_tokens},
-                                         {"generated_tokens", result.tokens.size()},
-                                         {"prompt_seconds", result.prompt_seconds},
-                                         {"decode_seconds", result.decode_seconds}};
+    nlohmann::ordered_json body = {{"text", result.text},
+                                   {"stop_reason", to_string(result.reason)},
+                                   {"prompt_tokens", result.prompt_tokens},
+                                   {"reused_tokens", result.reused_tokens},
+                                   {"generated_tokens", result.tokens.size()},
+                                   {"prompt_seconds", result.prompt_seconds},
+                                   {"decode_seconds", result.decode_seconds}};
+    if (!options_.speculation.source.empty())
+      body["speculation"] = speculation_json(options_.speculation, result);
     fmt::print("{}\n", json_text(body, -1));
   }
 
@@ -190,7 +196,8 @@ class Chat {
     std::fflush(stdout);
     const std::string stopped = stop_notice(result.reason, settings_.max_tokens, session_->max_context());
     if (interactive_ || result.reason == StopReason::context_full) {
-      fmt::print(stderr, "[{}]\n", timing_line(result, stopped));
+      fmt::print(stderr, "[{}{}]\n", timing_line(result, stopped),
+                 speculation_text(options_.speculation, result));
     }
     if (result.reason == StopReason::context_full) fmt::print(stderr, "[/reset starts a new conversation]\n");
   }
@@ -199,6 +206,7 @@ class Chat {
   bool json_, interactive_;
   std::string system_;
   Engine engine_;
+  std::optional<Engine> draft_;
   GenerateSettings settings_;
   std::optional<Session> session_;
   std::vector<nlohmann::ordered_json> messages_;
@@ -218,6 +226,7 @@ void add_chat_command(CLI::App& app, Program& program) {
   add_chat_template_option(*command, options->model.settings.chat_template);
   add_load_options(*command, options->model);
   add_generation_options(*command, options->generation);
+  add_speculation_options(*command, options->speculation);
   add_json_flag(*command, program, "one JSON object per turn, on one line");
   command->footer(std::string("In the conversation:\n") + kCommands);
   command->callback([options, &program] {

@@ -14,6 +14,7 @@
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/run_report.h"
+#include "cli/speculation_options.h"
 #include "cli/text_table.h"
 #include "cli/token_input.h"
 
@@ -26,6 +27,7 @@ struct RunOptions {
   LanguageOptions language;
   BesideInput beside;
   EditOptions edits;
+  SpeculationOptions speculation;
   std::string prompt, file, system, ids;
   bool has_prompt = false;
   bool raw = false;
@@ -37,6 +39,7 @@ constexpr const char* kHelpFooter =
     "  liuli run smollm2.gguf 'What is the capital of France?'\n"
     "  liuli run smollm2.gguf --temperature 0.8 --top-p 0.95 --seed 7 'Write a haiku about glass.'\n"
     "  liuli run smollm2.gguf --raw 'The capital of France is' -n 8 --logprobs 3\n"
+    "  liuli run qwen2.5.gguf --speculate lookup -f edit-this.txt\n"
     "  git diff | liuli run smollm2.gguf --system 'Write a commit message.' - > message.txt\n"
     "The answer goes to standard output, speed and notices to standard error.";
 
@@ -140,6 +143,8 @@ nlohmann::ordered_json result_json(const RunOptions& options, const GenerateResu
     json["tokens"] = nlohmann::ordered_json::array();
     for (const GeneratedToken& token : result.tokens) json["tokens"].push_back(token_json(token, engine));
   }
+  if (!options.speculation.source.empty())
+    json["speculation"] = speculation_json(options.speculation, result);
   if (result.first_token) {
     json["first_token"] =
         first_token_json(*result.first_token, options.language.language(), options.language.digits);
@@ -151,7 +156,8 @@ void print_for_people(const RunOptions& options, const GenerateResult& result, c
                       int max_context) {
   const std::string stopped = stop_notice(result.reason, options.generation.settings.max_tokens, max_context);
   const std::string recommended = recommended_settings(options.generation, engine);
-  fmt::print(stderr, "[{}{}]\n", timing_line(result, stopped),
+  fmt::print(stderr, "[{}{}{}]\n", timing_line(result, stopped),
+             speculation_text(options.speculation, result),
              recommended.empty() ? "" : " · the model's own sampling: " + recommended);
   if (options.generation.settings.top_logprobs > 0) fmt::print("\n{}", logprob_table(result, engine));
   if (!result.first_token) return;
@@ -167,6 +173,8 @@ int run(const RunOptions& options, bool json) {
   Engine engine = load_engine(options.model);
   GenerateSettings settings = generate_settings(options.generation, engine);
   settings.first_token_report = wants_report(options, json);
+  std::optional<Engine> draft;
+  settings.speculation = load_speculation(options.speculation, options.model, draft);
   Session session(engine, options.generation.context);
   const BesideTheTokens beside = read_beside(options.beside, engine);
   if (engine.config().is_encoder_decoder() || !beside.source.empty()) session.read_source(beside.source);
@@ -214,6 +222,7 @@ void add_run_command(CLI::App& app, Program& program) {
   add_chat_template_option(*command, options->model.settings.chat_template);
   add_load_options(*command, options->model);
   add_generation_options(*command, options->generation);
+  add_speculation_options(*command, options->speculation);
   add_language_options(*command, options->language);
   add_json_flag(*command, program, "no streaming; one JSON object at the end");
   command->footer(kHelpFooter);

@@ -14,6 +14,11 @@ struct Session::Impl {
   EngineParts& parts;
   int max_context;
   Sequence sequence;
+  EngineParts* draft = nullptr;            ///< of the smaller model that guesses
+  std::optional<Sequence> draft_sequence;  ///< its own cache of this conversation
+
+  std::unique_ptr<Drafter> make_drafter(const GenerateSettings& settings);
+  void use_draft(EngineParts& other);
 };
 
 Session::Session(Engine& engine, int max_context) {
@@ -30,6 +35,62 @@ Session::Session(Session&&) noexcept = default;
 void Session::read_source(const std::vector<int>& source) {
   impl_->parts.check_beside({source}, 0);
   if (source != impl_->sequence.source()) impl_->sequence.read_source(*impl_->parts.runner, source);
+}
+
+namespace {
+// Guesses are token ids: they mean the same only if every id stands for the same text.
+void check_same_tokens(const EngineParts& model, const EngineParts& draft) {
+  const int n = model.tokenizer->vocab_size(), other = draft.tokenizer->vocab_size();
+  if (n != other)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} cannot guess for {}: its vocabulary has {} tokens, the model's {}",
+                            draft.path, model.path, other, n));
+  for (int id = 0; id < n; id++)
+    if (model.tokenizer->token_bytes(id) != draft.tokenizer->token_bytes(id))
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{} cannot guess for {}: token {} is '{}' there, '{}' in the model", draft.path,
+                      model.path, id, draft.tokenizer->token_bytes(id), model.tokenizer->token_bytes(id)));
+}
+
+void check_speculation(const GenerateSettings& settings) {
+  const Speculation& speculation = settings.speculation;
+  if (speculation.source == Speculation::Source::none) return;
+  if (speculation.max_draft < 1)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("at most {} guesses per pass, expected 1 or more", speculation.max_draft));
+  if (!settings.hooks.empty())  // a hook would see, and count, guesses that are never drawn
+    throw Error(ErrorCode::unsupported,
+                "edits and speculation do not go together: wrong guesses would pass through the edits, too; "
+                "leave one of them out");
+  if (speculation.source == Speculation::Source::draft && speculation.draft == nullptr)
+    throw Error(ErrorCode::invalid_argument, "speculation by a draft model: no draft model was given");
+}
+}  // namespace
+
+void Session::Impl::use_draft(EngineParts& other) {
+  if (draft == &other) return;
+  if (other.model == nullptr)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: only its tokenizer was loaded: it cannot guess", other.path));
+  other.require_logits("guesses");
+  if (parts.model->config.is_encoder_decoder() || other.model->config.is_encoder_decoder())
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} cannot guess for {}: encoder-decoders take no draft model", other.path, parts.path));
+  check_same_tokens(parts, other);
+  draft = &other;
+  draft_sequence.emplace(*other.model, other.classes);
+}
+
+std::unique_ptr<Drafter> Session::Impl::make_drafter(const GenerateSettings& settings) {
+  check_speculation(settings);
+  const Speculation& speculation = settings.speculation;
+  if (speculation.source == Speculation::Source::none) return nullptr;
+  if (speculation.source == Speculation::Source::lookup) return std::make_unique<LookupDrafter>();
+  use_draft(speculation.draft->parts());
+  return std::make_unique<ModelDrafter>(*draft_sequence, *parts.runner, settings.sampling,
+                                        parts.tokenizer->vocab_size(), draft->model->config.max_seq_len);
 }
 
 namespace {
@@ -59,8 +120,10 @@ GenerateResult Session::generate(const std::vector<int>& prompt, const GenerateS
   HookProbe hooks(parts.model->config, settings.hooks, report ? &probe : nullptr);
   const bool changes = !settings.hooks.empty();
   Probe* watcher = changes ? static_cast<Probe*>(&hooks) : report ? &probe : nullptr;
+  const std::unique_ptr<Drafter> drafter = impl_->make_drafter(settings);
   const GenerationContext context{*parts.runner,      *parts.tokenizer, parts.end_tokens,
-                                  impl_->max_context, watcher,          changes ? watcher : nullptr};
+                                  impl_->max_context, watcher,          changes ? watcher : nullptr,
+                                  drafter.get()};
   const ForgetChanged forget(impl_->sequence, changes);
   GenerateResult result = liuli::generate(context, impl_->sequence, prompt, settings, on_token);
   hooks.require_all_fired();

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/check.h"
+#include "generate/draft_length.h"
 #include "generate/sampler.h"
 #include "generate/stop_matcher.h"
 #include "liuli/error.h"
@@ -31,7 +32,8 @@ class Generation {
         on_token_(on_token),
         sampler_(settings.sampling),
         decoder_(context.tokenizer),
-        matcher_(settings.stop) {}
+        matcher_(settings.stop),
+        draft_length_(settings.speculation.max_draft, context.drafter ? context.drafter->prior() : 0) {}
 
   GenerateResult run(const std::vector<int>& prompt) {
     history_ = prompt;
@@ -65,24 +67,70 @@ class Generation {
   }
 
   void generate_from(Rows logits) {
-    for (int n = 0;; n++) {
+    for (int n = 0, row = 0;; n++) {
       if (n == settings_.max_tokens) return stop(StopReason::max_tokens);
       if (cancelled(settings_)) return stop(StopReason::cancelled);
       // Rows beyond the vocabulary are padding of the matrix: they have no text and are never chosen.
       const auto usable = std::min<int64_t>(logits.width, context_.tokenizer.vocab_size());
-      const std::span<const float> row(logits.row(0), static_cast<size_t>(usable));
-      const int id = sampler_.sample(row, history_);
+      const std::span<const float> scores(logits.row(row), static_cast<size_t>(usable));
+      const int id = sampler_.sample(scores, history_);
       history_.push_back(id);
       const bool end =
           !settings_.ignore_eos &&
           std::find(context_.end_tokens.begin(), context_.end_tokens.end(), id) != context_.end_tokens.end();
       if (end) return stop(StopReason::end_of_text);
-      if (!emit(id, row)) return stop(StopReason::cancelled);
+      if (!emit(id, scores)) return stop(StopReason::cancelled);
       if (matcher_.stopped()) return stop(StopReason::stop_string);
-      if (sequence_.length() >= context_.max_context) return stop(StopReason::context_full);
-      if (n + 1 < settings_.max_tokens)
-        logits = sequence_.feed_generated(context_.runner, {&id, 1}, context_.token_listener);
+      if (fed() >= context_.max_context) return stop(StopReason::context_full);
+      if (n + 1 == settings_.max_tokens) continue;
+      if (guess_was_right(row, id)) {
+        row++;  // of the same pass: it was computed behind this very token
+      } else {
+        logits = next_pass(row, settings_.max_tokens - n - 1);
+        row = 0;
+      }
     }
+  }
+
+  // Tokens that belong into the sequence's cache: all but the last drawn.
+  int fed() const { return static_cast<int>(history_.size()) - 1; }
+
+  // Whether row + 1 of the last pass was computed behind the tokens drawn so far.
+  bool guess_was_right(int row, int id) const {
+    const auto next = static_cast<size_t>(row) + 1;
+    return next < pass_.size() && pass_[next] == id;
+  }
+
+  // Forgets what wrong guesses left behind and runs the last token, with guesses behind it. accepted: of the last pass.
+  Rows next_pass(int accepted, int still_wanted) {
+    if (pass_.size() > 1) {
+      draft_length_.saw_guesses(trust_, static_cast<int>(pass_.size()) - 1, accepted);
+      result_.speculation.accepted += accepted;
+      sequence_.truncate(fed());
+    }
+    pass_.assign(1, history_.back());
+    if (context_.drafter != nullptr) guess(std::min(still_wanted - 1, context_.max_context - fed() - 1));
+    const auto start = Clock::now();
+    Rows logits = sequence_.feed_generated(context_.runner, pass_, context_.token_listener, true);
+    draft_length_.saw_pass(static_cast<int>(pass_.size()), seconds_since(start));
+    result_.speculation.passes++;
+    return logits;
+  }
+
+  // Adds at most `room` guesses to the next pass.
+  void guess(int room) {
+    const auto start = Clock::now();
+    trust_ = context_.drafter->look(history_);
+    const int n = trust_ < 0 ? 0 : std::min(room, draft_length_.choose(trust_));
+    if (n > 0) {
+      context_.drafter->prepare(history_);
+      const auto proposing = Clock::now();
+      const auto guesses = context_.drafter->propose(history_, n, sampler_);
+      pass_.insert(pass_.end(), guesses.begin(), guesses.end());
+      result_.speculation.drafted += static_cast<int64_t>(guesses.size());
+      draft_length_.saw_drafting(static_cast<int>(guesses.size()), seconds_since(proposing));
+    }
+    result_.speculation.draft_seconds += seconds_since(start);
   }
 
   // Records a token and shows it; false when the caller wants no more.
@@ -103,7 +151,10 @@ class Generation {
     if (on_token_) on_token_({-1, rest, 0, {}});
   }
 
-  void stop(StopReason reason) { result_.reason = reason; }
+  void stop(StopReason reason) {
+    result_.reason = reason;
+    if (sequence_.length() > fed()) sequence_.truncate(fed());  // guesses that nobody asked about any more
+  }
 
   const GenerationContext& context_;
   Sequence& sequence_;
@@ -112,6 +163,9 @@ class Generation {
   Sampler sampler_;
   StreamDecoder decoder_;
   StopMatcher matcher_;
+  DraftLength draft_length_;
+  int trust_ = -1;         ///< of the guesses in the last pass
+  std::vector<int> pass_;  ///< what it ran: the last token drawn, then guesses
   std::vector<int> history_;
   GenerateResult result_;
 };

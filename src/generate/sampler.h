@@ -17,6 +17,8 @@ class Sampler {
   /// The next token. logits: of the ids that exist (padding rows cut off); history: the tokens so far, for
   /// the penalties.
   int sample(std::span<const float> logits, std::span<const int> history);
+  /// Goes on with the random numbers that `other` would draw next.
+  void follow(const Sampler& other) { rng_ = other.rng_; }
 
  private:
   struct Candidate {

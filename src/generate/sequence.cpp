@@ -59,9 +59,10 @@ Rows Sequence::feed(Runner& runner, std::span<const int> tokens, const FeedOptio
   return logits;
 }
 
-Rows Sequence::feed_generated(Runner& runner, std::span<const int> tokens, Probe* listener) {
+Rows Sequence::feed_generated(Runner& runner, std::span<const int> tokens, Probe* listener,
+                              bool every_logit) {
   const SequenceInput rows = input(tokens);
-  Rows logits = transformer_forward(*model_, runner, {&rows, 1}, {classes_.generated, listener});
+  Rows logits = transformer_forward(*model_, runner, {&rows, 1}, {classes_.generated, listener, every_logit});
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return logits;
 }

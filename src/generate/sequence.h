@@ -42,8 +42,9 @@ class Sequence {
 
   /// Appends prompt tokens; logits of the last one (of every one of the last chunk with every_logit).
   Rows feed(Runner& runner, std::span<const int> tokens, const FeedOptions& options = {});
-  /// Appends generated tokens, one pass.
-  Rows feed_generated(Runner& runner, std::span<const int> tokens, Probe* listener = nullptr);
+  /// Appends generated tokens (or guesses of them), one pass; logits of the last one, or of every one.
+  Rows feed_generated(Runner& runner, std::span<const int> tokens, Probe* listener = nullptr,
+                      bool every_logit = false);
   /// One generated token for each of several sequences of one model, in one pass; one row of logits each.
   static Rows feed_together(Runner& runner, std::span<Sequence* const> sequences,
                             std::span<const int> tokens);

@@ -391,6 +391,18 @@ class Numbers(Case):
             self.assertLessEqual(test["tokens_per_second"]["min"], test["tokens_per_second"]["max"])
         self.assertGreater(result["peak_memory_bytes"], 0)
 
+    def test_guesses_change_no_token_and_are_counted(self):
+        run = ["run", TINY, "--ids", ",".join(["3,5,7,9"] * 6), "-n", "24", "--ignore-eos", "--no-report", "--json", "--threads", "1"]
+        plain = json.loads(self.succeed(*run).stdout)
+        self.assertNotIn("speculation", plain)
+        for source in ("lookup", TINY):
+            guessed = json.loads(self.succeed(*run, "--speculate", source, "--draft-max", "6").stdout)
+            self.assertEqual(guessed["ids"], plain["ids"], source)
+            self.assertEqual(guessed["speculation"]["source"], source)
+            self.assertLessEqual(guessed["speculation"]["right"], guessed["speculation"]["guessed"])
+        self.fail_with("not_found", *run, "--speculate", self.path("gone.gguf"))
+        self.fail_with("unsupported", *run, "--speculate", "lookup", "--edit", "blocks.0.mlp_out = zero")
+
     def test_the_plan_names_every_weight(self):
         plan = json.loads(self.succeed("plan", TINY, "--context", "64", "--json").stdout)
         self.assertTrue(any("attn_q" in weight["name"] for weight in plan["weights"]))
