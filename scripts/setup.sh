@@ -3,7 +3,7 @@
 #
 #   setup.sh            what building and running takes
 #   setup.sh python     also what pip install . takes (Python's headers and virtual environments)
-#   setup.sh test       also what scripts/test.sh takes (Python as above, GoogleTest, clang-format, a cross compiler and an emulator for Arm)
+#   setup.sh test       also what scripts/test.sh takes (Python as above, PyTorch, GoogleTest, clang-format, a cross compiler and an emulator for Arm)
 #
 # LIULI_NO_SETUP=1: nothing is installed or looked for (the machine has what it needs under other names).
 set -euo pipefail
@@ -22,6 +22,7 @@ if [ "${1:-}" = test ]; then  # the tour's page: a Node or a browser from elsewh
   command -v npm >/dev/null || wanted+=(nodejs npm)
   [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || wanted+=(chromium)
   wanted+=(fonts-noto-cjk)
+  [ -n "${LIULI_TORCH_PYTHON:-}" ] || wanted+=(python3-torch)  # tests/transformers; 150 MB, CPU only
 fi
 
 installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }

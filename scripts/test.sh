@@ -53,6 +53,7 @@ stage "tests release" ctest --preset release --progress
 
 stage "python" tests/python/run.sh build/release
 stage "web" tests/web/run.sh build/release
+stage "transformers" tests/transformers/run.sh build/release
 
 # Under the sanitizers only what reads foreign bytes: building it all again would take longer than everything before.
 readers=(formats_test tokenizers_test chat_template_test)

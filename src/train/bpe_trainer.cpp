@@ -181,11 +181,17 @@ TrainedVocabulary train_characters(const WordCounts& counts, const TokenizerTrai
   std::vector<std::pair<std::string, int64_t>> characters(counts.words().begin(), counts.words().end());
   std::stable_sort(characters.begin(), characters.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
+  // A text without a space still gets the space's token: as bytes its mark would stay a mark when decoded. Its place is
+  // kept free until it is taken.
+  bool space = false;
   for (const auto& [text, count] : characters) {
-    if (static_cast<int64_t>(vocabulary.tokens.size()) >= settings.vocab_size || count < settings.min_count)
-      break;
+    const int64_t room = settings.vocab_size - static_cast<int64_t>(vocabulary.tokens.size());
+    if (room <= (space || text == " " ? 0 : 1) || count < settings.min_count) break;
+    space = space || text == " ";
     vocabulary.tokens.push_back(text == " " ? kSpaceMark : text);
   }
+  if (!space && static_cast<int64_t>(vocabulary.tokens.size()) < settings.vocab_size)
+    vocabulary.tokens.push_back(kSpaceMark);
   return vocabulary;
 }
 

@@ -73,7 +73,18 @@ TEST(CharacterTrainer, GivesEachFrequentCharacterOneToken) {
   counts.add("春春春春 春夏夏夏秋秋冬冬a");
   const TrainedVocabulary v = train_characters(counts, settings);
   const std::vector<std::string> last(v.tokens.end() - 4, v.tokens.end());
-  EXPECT_EQ(last, (std::vector<std::string>{"春", "夏", "冬", "秋"}));  // U+51AC before U+79CB
+  EXPECT_EQ(last,
+            (std::vector<std::string>{"春", "夏", "冬", "▁"}));  // U+51AC before U+79CB; a place for " "
+}
+
+TEST(CharacterTrainer, GivesSpacesBackThatNoTextHad) {
+  TokenizerTraining settings;
+  settings.kind = "characters";
+  WordCounts counts("characters");
+  counts.add("春春夏");
+  const auto tokenizer =
+      load(tokenizer_json(train_characters(counts, settings), settings), tokenizer_config_json(settings, 64));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("春 a 夏", false, false)), "春 a 夏");
 }
 
 TEST(BpeTrainer, RefusesAVocabularyWithoutRoomForTheBytes) {
