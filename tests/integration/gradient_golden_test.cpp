@@ -4,49 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/safetensors.h"
 #include "formula_model.h"
-#include "model/load.h"
+#include "learner.h"
 #include "train/optimizer.h"
-#include "train/parameters.h"
 #include "train/schedule.h"
-#include "train/train_step.h"
 
 namespace liuli::golden {
 namespace {
 
 constexpr double kOfLargest = 1e-4;  // the promise is 1e-3; f32 usually stays below 1e-5
-
-/// A tiny model of a Hugging Face folder, ready to learn.
-struct Learner {
-  explicit Learner(const std::string& name, int threads = 2)
-      : Learner(golden_path("tiny/" + name), golden_path("tiny/" + name + "/golden.safetensors"), threads) {}
-  Learner(const std::string& folder, const std::string& golden_file, int threads)
-      : source(open_weights(folder)),
-        golden(golden_file),
-        config(read_model_config(*source)),
-        parameters(config, source.get()),
-        runner(threads) {
-    parameters.copy_from(*source);
-    model = bind_trained_model(config, parameters.source());
-  }
-
-  int padding() const { return static_cast<int>(source->metadata().integer("pad_token_id").value_or(-1)); }
-  std::vector<int> ids(const std::string& key) const { return token_ids(golden, key); }
-
-  std::shared_ptr<WeightSource> source;
-  SafetensorsFile golden;
-  ModelConfig config;
-  Parameters parameters;
-  Runner runner;
-  Model model;
-};
-
-Example next_token_example(const std::vector<int>& ids) {
-  Example e{ids, {ids.begin() + 1, ids.end()}, {}, {}};
-  e.target.push_back(kIgnoredTarget);
-  return e;
-}
 
 // The reference's name of a parameter may carry the wrapper that its class adds.
 std::vector<double> reference(const SafetensorsFile& golden, const std::string& name) {
