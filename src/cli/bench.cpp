@@ -1,115 +1,101 @@
-// liuli bench: prompt and generation speed, load time, time to the first token, memory.
+// liuli bench: prompt and generation speed beside the machine's limits and beside llama.cpp, load time, memory.
 #include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>
 
-#include "cli/bench_measure.h"
+#include "cli/bench_peer.h"
+#include "cli/bench_report.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/program.h"
 #include "cli/text_table.h"
+#include "core/output_file.h"
 
 namespace liuli::cli {
 namespace {
 
 struct BenchOptions {
   ModelOptions model;
-  std::vector<int> prompts = {512}, generations = {128}, batches = {1};
-  int depth = 0;
+  std::vector<int> prompts = {512}, generations = {128}, batches = {1}, depths = {0};
   int repetitions = 5;
+  std::string peer, svg;
+  bool markdown = false, no_limits = false;
 };
 
-struct BenchResult {
-  BenchCase bench_case;
-  BenchSamples samples;
-};
-
-std::vector<BenchCase> cases_of(const BenchOptions& options) {
-  std::vector<BenchCase> cases;
-  for (const int tokens : options.prompts) {
-    if (tokens > 0) cases.push_back({BenchKind::prompt, tokens, options.depth, 1});
-  }
-  for (const int batch : options.batches) {
-    for (const int tokens : options.generations) {
-      if (tokens > 0) cases.push_back({BenchKind::generation, tokens, options.depth, batch});
+std::vector<BenchResult> cases_of(const BenchOptions& options, const Engine& engine) {
+  std::vector<BenchResult> results;
+  const auto add = [&](const BenchCase& c) {
+    if (c.tokens > 0) results.push_back({c, work_of(engine, c), {}, {}, {}});
+  };
+  for (const int depth : options.depths) {
+    for (const int tokens : options.prompts) add({BenchKind::prompt, tokens, depth, 1});
+    for (const int batch : options.batches) {
+      for (const int tokens : options.generations) add({BenchKind::generation, tokens, depth, batch});
     }
   }
-  return cases;
+  return results;
 }
 
-const char* name_of(BenchKind kind) { return kind == BenchKind::prompt ? "prompt" : "generation"; }
-
-nlohmann::ordered_json to_json(const Spread& spread) {
-  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
+BenchPeer peer_of(const BenchOptions& options, const Engine& engine) {
+  return {options.peer, resolve_model(options.model.model), engine.threads()};
 }
 
-nlohmann::ordered_json to_json(const BenchResult& result) {
-  nlohmann::ordered_json json = {{"test", name_of(result.bench_case.kind)},
-                                 {"tokens", result.bench_case.tokens},
-                                 {"depth", result.bench_case.depth},
-                                 {"batch", result.bench_case.batch},
-                                 {"tokens_per_second", to_json(spread_of(result.samples.rates))},
-                                 {"seconds", to_json(spread_of(result.samples.seconds))},
-                                 {"samples", result.samples.rates}};
-  // The logits after the prompt are what the first new token is drawn from.
-  if (result.bench_case.kind == BenchKind::prompt) {
-    json["first_token_seconds"] = spread_of(result.samples.seconds).median;
+// Rounds of one run per case, then the peer's: a slow moment of the machine hits both.
+void measure(const BenchOptions& options, Engine& engine, BenchReport& report) {
+  BenchRunner runner(engine);
+  const BenchPeer peer = peer_of(options, engine);
+  for (const BenchResult& result : report.results) runner.seconds(result.bench_case);  // untimed
+  for (int round = 0; round < options.repetitions; ++round) {
+    for (BenchResult& result : report.results) {
+      const BenchCase& c = result.bench_case;
+      result.seconds.push_back(runner.seconds(c));
+      result.rates.push_back(static_cast<double>(c.tokens) * c.batch / result.seconds.back());
+    }
+    if (!peer.path.empty())
+      report.peer.peak_memory = std::max(report.peer.peak_memory, run_peer(peer, report.results));
+    throw_if_interrupted();
   }
-  return json;
+  if (!peer.path.empty() && !options.prompts.empty() && options.prompts.front() > 0)
+    report.peer.first_token_seconds = peer_first_token_seconds(peer, options.prompts.front());
 }
 
-void print_json(const BenchOptions& options, const Engine& engine, double load_seconds,
-                const std::vector<BenchResult>& results) {
-  auto tests = nlohmann::ordered_json::array();
-  for (const BenchResult& result : results) tests.push_back(to_json(result));
-  fmt::print("{}\n",
-             json_text({{"model", options.model.model},
-                        {"name", engine.config().name},
-                        {"isa", active_isa()},
-                        {"threads", engine.threads()},
-                        {"class", options.model.settings.exact ? "exact" : options.model.product_class},
-                        {"repetitions", options.repetitions},
-                        {"load_seconds", load_seconds},
-                        {"peak_memory_bytes", peak_memory()},
-                        {"tests", std::move(tests)}}));
-}
-
-void print_table(const Engine& engine, double load_seconds, const std::vector<BenchResult>& results) {
-  fmt::print("{}, {}, {} threads\n\n", engine.config().name, active_isa(), engine.threads());
-  TextTable table({{"test"},
-                   {"tokens", Align::right},
-                   {"depth", Align::right},
-                   {"batch", Align::right},
-                   {"tokens/s", Align::right},
-                   {"min … max", Align::right},
-                   {"time", Align::right}});
-  for (const BenchResult& result : results) {
-    const BenchCase& c = result.bench_case;
-    const Spread rate = spread_of(result.samples.rates);
-    table.add_row({name_of(c.kind), fmt::format("{}", c.tokens), fmt::format("{}", c.depth),
-                   fmt::format("{}", c.batch), fmt::format("{:.1f}", rate.median),
-                   fmt::format("{:.1f} … {:.1f}", rate.min, rate.max),
-                   fmt::format("{:.3f} s", spread_of(result.samples.seconds).median)});
-  }
-  fmt::print("{}\nload {:.3f} s · peak memory {} · a prompt's time is the time to the first new token\n",
-             table.render(), load_seconds, size_text(peak_memory()));
+BenchReport make_report(const BenchOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  Engine engine = load_engine(options.model);
+  BenchReport report;
+  report.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.model = options.model.model;
+  report.name = engine.config().name;
+  report.isa = active_isa();
+  report.product_class = options.model.settings.exact ? "exact" : options.model.product_class;
+  report.threads = engine.threads();
+  report.repetitions = options.repetitions;
+  report.peer.path = options.peer;
+  report.results = cases_of(options, engine);
+  const OtherLoad others;
+  measure(options, engine, report);
+  report.other_load = others.share();
+  report.peak_memory = peak_memory();  // before the limits take memory of their own
+  if (!options.no_limits) report.limits = measure_machine_limits(engine.threads());
+  return report;
 }
 
 int bench(const BenchOptions& options, bool json) {
+  if (!options.svg.empty() && options.no_limits)
+    throw Error(ErrorCode::invalid_argument, "--svg draws the limits: leave --no-limits out");
   const InterruptGuard guard;
-  const auto start = std::chrono::steady_clock::now();
-  Engine engine = load_engine(options.model);
-  const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::vector<BenchResult> results;
-  for (const BenchCase& bench_case : cases_of(options)) {
-    results.push_back({bench_case, measure(engine, bench_case, options.repetitions)});
+  const BenchReport report = make_report(options);
+  if (!options.svg.empty()) {
+    OutputFile file(options.svg);
+    file.write(bench_roofline(report));
+    file.commit();
   }
   if (json) {
-    print_json(options, engine, load_seconds, results);
+    fmt::print("{}\n", json_text(bench_json(report)));
   } else {
-    print_table(engine, load_seconds, results);
+    fmt::print("{}", bench_table(report, options.markdown));
   }
   return 0;
 }
@@ -124,26 +110,45 @@ void add_list(CLI::App& command, const char* name, std::vector<int>& values, con
       ->capture_default_str();
 }
 
+void add_output_options(CLI::App& command, BenchOptions& options, Program& program) {
+  command
+      .add_option("--peer", options.peer,
+                  "llama.cpp's llama-bench: runs turn and turn about on the same file, medians and ratios")
+      ->type_name("PATH");
+  command.add_flag("--no-limits", options.no_limits, "do not measure what the machine can do at most");
+  command.add_flag("--markdown", options.markdown, "the table as markdown");
+  command.add_option("--svg", options.svg, "draw the tests below the machine's limits (roofline)")
+      ->type_name("FILE");
+  add_json_flag(command, program);
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app, Program& program) {
   auto options = std::make_shared<BenchOptions>();
-  auto* command = app.add_subcommand("bench", "speed of prompts and of generation, load time, memory");
+  auto* command = app.add_subcommand(
+      "bench",
+      "speed of prompts and of generation beside the machine's limits and llama.cpp, load time, memory");
   command->group("Numbers");
   add_model_argument(*command, options->model.model)->required();
   add_list(*command, "-p,--prompt", options->prompts, CLI::Range(0, 1 << 24), "prompt lengths; 0: none");
   add_list(*command, "-n,--generate", options->generations, CLI::Range(0, 1 << 24),
            "tokens to generate; 0: none");
   add_list(*command, "-b,--batch", options->batches, CLI::Range(1, 256), "sequences generated together");
-  command->add_option("-d,--depth,-D", options->depth, "tokens already in the cache")
-      ->check(quiet(CLI::NonNegativeNumber))
-      ->capture_default_str();
+  add_list(*command, "-d,--depth,-D", options->depths, CLI::Range(0, 1 << 24), "tokens already in the cache");
   command->add_option("-r,--repetitions", options->repetitions, "timed runs per line, after one untimed")
       ->check(quiet(CLI::Range(1, 1000)))
       ->capture_default_str();
   add_load_options(*command, options->model);
-  add_json_flag(*command, program);
-  command->footer("Example:\n  liuli bench smollm2.gguf -p 128,512 -n 128 -b 1,4,8 --json");
+  add_output_options(*command, *options, program);
+  command->footer(
+      "Examples:\n"
+      "  liuli bench smollm2.gguf -p 128,512 -n 128 -b 1,4,8 --json\n"
+      "  liuli bench smollm2.gguf -p 512 -n 64 -d 0,4096 --peer PATH/llama-bench --svg roofline.svg\n"
+      "of stream: the bytes that must be read, by what all threads read at most; of peak: multiplications "
+      "and additions, by\n"
+      "the fastest float instruction (prompts) or int8 one (generated tokens). Both are measured after the "
+      "tests.");
   command->callback([options, &program] {
     program.action = [options, &program] { return bench(*options, program.json); };
   });

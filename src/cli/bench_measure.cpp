@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
+#include <fstream>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "cli/interrupt.h"
-#include "core/rng.h"
 
 namespace liuli::cli {
 namespace {
 
-constexpr uint64_t kSeed = 42;
 constexpr int kShortPrompt = 8;  // what generation starts from when no depth is asked for
+constexpr int kChunk = 512;      // prompt tokens that pass through the weights together
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
@@ -65,28 +65,37 @@ double time_generation(Engine& engine, const BenchCase& c, std::vector<Session>&
   return seconds_since(start);
 }
 
-double time_once(Engine& engine, const BenchCase& c, Rng& rng) {
-  throw_if_interrupted();
-  std::vector<Session> sessions = start_sessions(engine, c, rng);
-  return c.kind == BenchKind::prompt ? time_prompts(engine, c, sessions, rng)
-                                     : time_generation(engine, c, sessions, rng);
+// Weights once per chunk, keys and values once per chunk, the output matrix for the last token only.
+CaseWork prompt_work(const Engine& engine, const BenchCase& c) {
+  const int rows = std::min(c.tokens, kChunk), passes = (c.tokens + kChunk - 1) / kChunk;
+  const TokenWork w = token_work(engine, c.depth, c.tokens, rows);
+  const double ops = w.product_ops + w.attention_ops + w.output_ops / c.tokens;
+  return {(passes * w.weight_bytes + w.cache_bytes / rows) * c.batch, ops * c.batch};
+}
+
+CaseWork generation_work(const Engine& engine, const BenchCase& c) {
+  const TokenWork w = token_work(engine, start_length(c), c.tokens, c.batch);
+  return {w.weight_bytes * c.tokens + w.cache_bytes * c.batch,
+          (w.product_ops + w.attention_ops + w.output_ops) * c.batch};
 }
 
 }  // namespace
 
-BenchSamples measure(Engine& engine, const BenchCase& bench_case, int repetitions) {
-  Rng rng(kSeed);
-  time_once(engine, bench_case, rng);
-  BenchSamples samples;
-  for (int i = 0; i < repetitions; ++i) {
-    const double seconds = time_once(engine, bench_case, rng);
-    samples.seconds.push_back(seconds);
-    samples.rates.push_back(static_cast<double>(bench_case.tokens) * bench_case.batch / seconds);
-  }
-  return samples;
+const char* name_of(BenchKind kind) { return kind == BenchKind::prompt ? "prompt" : "generation"; }
+
+CaseWork work_of(const Engine& engine, const BenchCase& c) {
+  return c.kind == BenchKind::prompt ? prompt_work(engine, c) : generation_work(engine, c);
+}
+
+double BenchRunner::seconds(const BenchCase& c) {
+  throw_if_interrupted();
+  std::vector<Session> sessions = start_sessions(engine_, c, rng_);
+  return c.kind == BenchKind::prompt ? time_prompts(engine_, c, sessions, rng_)
+                                     : time_generation(engine_, c, sessions, rng_);
 }
 
 Spread spread_of(std::vector<double> values) {
+  if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   const size_t n = values.size();
   return {(values[(n - 1) / 2] + values[n / 2]) / 2, values.front(), values.back()};
@@ -96,6 +105,37 @@ int64_t peak_memory() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;  // Linux counts KiB
+}
+
+OtherLoad::OtherLoad() : start_(now()) {}
+
+// /proc/stat's first line: user nice system idle iowait irq softirq steal …, in ticks. A virtual machine's stolen time
+// counts as somebody else's.
+OtherLoad::Times OtherLoad::now() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double fields[8] = {};
+  file >> name;
+  for (double& field : fields) file >> field;
+  Times times;
+  for (const double field : fields) times.all += field;
+  times.busy = times.all - fields[3] - fields[4];
+  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  times.all /= ticks, times.busy /= ticks;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage = {};
+    getrusage(who, &usage);
+    for (const timeval& time : {usage.ru_utime, usage.ru_stime})
+      times.own += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  }
+  return times;
+}
+
+double OtherLoad::share() const {
+  const Times end = now();
+  const double all = end.all - start_.all;
+  const double others = (end.busy - start_.busy) - (end.own - start_.own);
+  return all > 0 ? std::clamp(others / all, 0.0, 1.0) : 0;
 }
 
 }  // namespace liuli::cli

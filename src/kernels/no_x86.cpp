@@ -1,6 +1,7 @@
 // Stands in for the x86 files on other architectures: nothing detected, every table absent.
 #include "kernels/cpu_features.h"
 #include "kernels/isa_tables.h"
+#include "kernels/peaks.h"
 
 namespace liuli::kernels {
 
@@ -24,5 +25,10 @@ const AttentionKernels* attention_avx2() noexcept { return nullptr; }
 const AttentionKernels* attention_avx512() noexcept { return nullptr; }
 const AttentionKernels* attention_avx512_bf16() noexcept { return nullptr; }
 const AttentionKernels* attention_amx() noexcept { return nullptr; }
+
+PeakTable peaks_avx2() noexcept { return {}; }
+PeakTable peaks_avx512() noexcept { return {}; }
+PeakTable peaks_avx512_bf16() noexcept { return {}; }
+PeakTable peaks_amx() noexcept { return {}; }
 
 }  // namespace liuli::kernels

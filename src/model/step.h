@@ -32,26 +32,33 @@ struct KnownQueries {
   Step* changed;              ///< a step of these rows alone
 };
 
-struct Step {
+/// The lists of a step. A runner keeps them from one step to the next, so that a generated token allocates nothing.
+struct StepLists {
+  std::vector<int> tokens, types;  ///< of every row: its token, its segment
+  std::vector<SequenceRows> sequences;
+  /// The same rows over the keys and values of their source (`cache` and `n_keys` are the source's), for
+  /// cross-attention; empty in every other model.
+  std::vector<SequenceRows> over_source;
+  std::vector<int> positions;             ///< of every row
+  std::vector<RopeAngles> angles;         ///< per ModelConfig::ropes
+  std::vector<int64_t> last_row_indices;  ///< filled by keep_last_rows
+
+  void clear();
+};
+
+struct Step : StepLists {
   explicit Step(OpContext& context, Probe* watcher = nullptr) : ops(context), listener(watcher) {}
 
   OpContext& ops;
   Probe* listener = nullptr;
   Stack stack = Stack::blocks;
-  std::vector<SequenceRows> sequences;
-  /// The same rows over the keys and values of their source (`cache` and `n_keys` are the source's), for
-  /// cross-attention; empty in every other model.
-  std::vector<SequenceRows> over_source;
-  std::vector<int> positions;      ///< of every row
-  std::vector<RopeAngles> angles;  ///< per ModelConfig::ropes
-  LatentForm latent_form =         ///< follows the class, never the number of rows
+  LatentForm latent_form =  ///< follows the class, never the number of rows
       ops.product_class == ProductClass::decode ? LatentForm::absorbed : LatentForm::expanded;
   std::unique_ptr<KvCache> expanded;  ///< latent attention's keys and values of the layer at hand
 
   /// From the keys and values on, a block goes on with each sequence's last row only: the last block, where nobody wants
   /// the others.
   bool only_last_rows = false;
-  std::vector<int64_t> last_row_indices;  ///< filled by keep_last_rows
 
   /// Where only_last_rows says so, narrows `sequences` and `positions` to last rows and moves those of `rows` to its
   /// front; else all of them.

@@ -12,6 +12,13 @@
 
 namespace liuli {
 
+void StepLists::clear() {
+  for (auto* list : {&tokens, &types, &positions}) list->clear();
+  for (auto* list : {&sequences, &over_source}) list->clear();
+  angles.clear();
+  last_row_indices.clear();
+}
+
 void Step::show(const Place& place, Rows rows) const {
   if (listener->wants(place))
     listener->see({place, rows, sequences.empty() ? 0 : sequences.front().first_position});
@@ -70,30 +77,40 @@ OpContext make_context(Runner& runner, ProductClass product_class) {
 
 namespace {
 
-// What the rows of a step are made of.
-struct StepTokens {
-  std::vector<int> ids, types;
+// Lends a runner's lists to a step and takes them back, emptied.
+class LentLists {
+ public:
+  LentLists(StepLists& kept, Step& s) : kept_(kept), step_(s) { std::swap(kept_, lists()); }
+  ~LentLists() {
+    std::swap(kept_, lists());
+    kept_.clear();
+  }
+  LentLists(const LentLists&) = delete;
+  LentLists& operator=(const LentLists&) = delete;
+
+ private:
+  StepLists& lists() { return step_; }
+  StepLists& kept_;
+  Step& step_;
 };
 
 // Lays the inputs' tokens one after another and makes room in their caches.
-StepTokens place_sequences(std::span<const SequenceInput> inputs, Step& s) {
-  StepTokens tokens;
+void place_sequences(std::span<const SequenceInput> inputs, Step& s) {
   for (const SequenceInput& input : inputs) {
     LIULI_CHECK(&input.cache->kernels() == &s.ops.attention);
     const int first = input.cache->length(), n = static_cast<int>(input.tokens.size());
-    const auto row = static_cast<int64_t>(tokens.ids.size());
+    const auto row = static_cast<int64_t>(s.tokens.size());
     s.sequences.push_back({input.cache, row, n, first, first + n});
     if (input.source != nullptr)
       s.over_source.push_back({input.source, row, n, first, input.source->length()});
     input.cache->extend(n, s.ops.product_class);
     for (int i = 0; i < n; i++) s.positions.push_back(first + i);
-    tokens.ids.insert(tokens.ids.end(), input.tokens.begin(), input.tokens.end());
-    tokens.types.insert(tokens.types.end(), input.token_types.begin(), input.token_types.end());
-    tokens.types.resize(tokens.ids.size());
+    s.tokens.insert(s.tokens.end(), input.tokens.begin(), input.tokens.end());
+    s.types.insert(s.types.end(), input.token_types.begin(), input.token_types.end());
+    s.types.resize(s.tokens.size());
   }
-  LIULI_CHECK(!tokens.ids.empty() &&
+  LIULI_CHECK(!s.tokens.empty() &&
               (s.listener == nullptr || inputs.size() == 1 || s.listener->sees_batches()));
-  return tokens;
 }
 
 // x += what `fill` writes, shown by its own name.
@@ -107,9 +124,9 @@ void add_shown(Step& s, Point point, Rows x, F&& fill) {
 }
 
 // x = norm(scale · W_E[token] + W_pos[position] + W_type[segment]), as far as the family has these parts.
-void embed(const Model& model, const StepTokens& tokens, Step& s, Rows x) {
+void embed(const Model& model, Step& s, Rows x) {
   const ModelConfig& c = model.config;
-  embedding_forward(s.ops, model.token_embedding, tokens.ids, static_cast<float>(c.embedding_scale), x);
+  embedding_forward(s.ops, model.token_embedding, s.tokens, static_cast<float>(c.embedding_scale), x);
   // The 2017 Transformer has no name for the embedding without its position.
   if (c.positions == PositionTable::sinusoidal)
     add_shown(s, Point::pos_embed, x, [&](Rows rows) { sinusoid_forward(s.ops, s.positions, rows); });
@@ -120,7 +137,7 @@ void embed(const Model& model, const StepTokens& tokens, Step& s, Rows x) {
     });
   if (c.n_token_types > 0)
     add_shown(s, Point::type_embed, x,
-              [&](Rows rows) { embedding_forward(s.ops, model.token_types, tokens.types, 1.0f, rows); });
+              [&](Rows rows) { embedding_forward(s.ops, model.token_types, s.types, 1.0f, rows); });
   if (c.embedding_norm == NormKind::none) return;
   s.probe(Point::embed_sum, -1, x);
   norm_in_place(model.embedding_norm, NormSite::embed_ln, -1, x, s);
@@ -129,13 +146,13 @@ void embed(const Model& model, const StepTokens& tokens, Step& s, Rows x) {
 // The inputs' residual stream after one tower's last block.
 Rows run_tower(const Model& model, std::span<const Block> blocks, std::span<const SequenceInput> inputs,
                Step& s) {
-  const StepTokens tokens = place_sequences(inputs, s);
+  place_sequences(inputs, s);
   const ModelConfig& config = model.config;
-  const auto n = static_cast<int64_t>(tokens.ids.size());
+  const auto n = static_cast<int64_t>(s.tokens.size());
   for (size_t i = 0; i < config.ropes.size(); i++)
     s.angles.push_back(rope_angles(s.ops, config.ropes[i], model.rope_frequencies[i], s.positions.data(), n));
   Rows x = make_rows(s.ops.scratch, n, config.d_model);
-  embed(model, tokens, s, x);
+  embed(model, s, x);
   for (size_t layer = 0; layer < blocks.size(); layer++)
     block_forward(blocks[layer], static_cast<int>(layer), x, s);
   return x;
@@ -189,6 +206,7 @@ Rows transformer_forward(const Model& model, Runner& runner, std::span<const Seq
   runner.scratch.release({});
   OpContext ops = make_context(runner, options.product_class);
   Step s(ops, options.listener);
+  const LentLists lent(runner.lists, s);
   if (model.config.is_encoder_decoder()) s.stack = Stack::decoder;
   std::span<const Block> blocks = model.blocks;
   const bool stops = options.stop_at_layer >= 0;

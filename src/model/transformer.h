@@ -31,6 +31,7 @@ struct Runner {
   explicit Runner(int n_threads) : pool(n_threads) {}
   ThreadPool pool;
   Arena scratch;
+  StepLists lists;
 };
 
 /// Runs the tokens through the model, extends the caches, returns the logits: rows of [vocab_size], one per

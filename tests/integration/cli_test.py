@@ -389,7 +389,50 @@ class Numbers(Case):
         for test in result["tests"]:
             self.assertEqual(len(test["samples"]), 2)
             self.assertLessEqual(test["tokens_per_second"]["min"], test["tokens_per_second"]["max"])
+            self.assertGreater(test["stream_fraction"], 0)
+            self.assertGreater(test["peak_fraction"], 0)
         self.assertGreater(result["peak_memory_bytes"], 0)
+        self.assertGreater(result["limits"]["read_bytes_per_second"], 0)
+        self.assertTrue(result["limits"]["peaks"])
+
+    def test_bench_takes_depths_and_writes_markdown_and_a_picture(self):
+        picture = self.path("roof.svg")
+        text = self.succeed("bench", TINY, "-p", "8", "-n", "4", "-d", "0,16", "-r", "1", "--markdown", "--svg", picture).stdout
+        rows = [line for line in text.splitlines() if line.startswith("| prompt") or line.startswith("| generation")]
+        self.assertEqual([row.split("|")[3].strip() for row in rows], ["0", "0", "16", "16"])
+        svg = xml.dom.minidom.parse(picture)
+        self.assertEqual(len(svg.getElementsByTagName("circle")), 4)
+        self.fail_with("usage", "bench", TINY, "-r", "1", "--no-limits", "--svg", picture)
+
+    PEER = """#!/usr/bin/env python3
+import json, sys
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+rows = [{"n_prompt": int(p), "n_gen": 0, "n_depth": int(d), "avg_ts": 2.0} for p in given["-p"].split(",") for d in given["-d"].split(",")]
+rows += [{"n_prompt": 0, "n_gen": int(n), "n_depth": int(d), "avg_ts": 4.0} for n in given["-n"].split(",") for d in given["-d"].split(",")]
+print(json.dumps(rows))
+"""
+
+    def program(self, name, text):
+        path = self.write(name, text.encode())
+        os.chmod(path, 0o755)
+        return path
+
+    def test_bench_runs_a_peer_turn_and_turn_about(self):
+        peer = self.program("peer", self.PEER)
+        result = json.loads(self.succeed("bench", TINY, "-p", "8", "-n", "4", "-b", "1,2", "-r", "3", "--no-limits", "--peer", peer, "--json").stdout)
+        prompt, generation, batch = result["tests"]
+        self.assertEqual(prompt["peer_tokens_per_second"]["median"], 2)
+        self.assertAlmostEqual(generation["ratio"], generation["tokens_per_second"]["median"] / 4)
+        self.assertNotIn("ratio", batch)
+        self.assertGreater(result["peer"]["load_and_first_token_seconds"], 0)
+        self.assertNotIn("limits", result)
+
+    def test_a_peer_that_does_not_answer_is_told_as_such(self):
+        bench = ["bench", TINY, "-p", "8", "-n", "0", "-r", "1", "--no-limits", "--peer"]
+        self.assertIn("cannot be started", self.fail_with("not_found", *bench, self.path("gone")))
+        self.assertIn("no JSON", self.fail_with("usage", *bench, "/bin/echo"))
+        broken = self.program("broken", "#!/bin/sh\necho 'out of luck' >&2; exit 3\n")
+        self.assertIn("exit code 3: out of luck", self.fail_with("usage", *bench, broken))
 
     def test_guesses_change_no_token_and_are_counted(self):
         run = ["run", TINY, "--ids", ",".join(["3,5,7,9"] * 6), "-n", "24", "--ignore-eos", "--no-report", "--json", "--threads", "1"]

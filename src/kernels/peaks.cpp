@@ -1,0 +1,22 @@
+#include "kernels/peaks.h"
+
+namespace liuli::kernels {
+
+PeakTable peak_loops(Isa isa) noexcept {
+  if (kernels_for(isa) == nullptr) return {};
+  switch (isa) {
+    case Isa::scalar:
+      return peaks_scalar();
+    case Isa::avx2:
+      return peaks_avx2();
+    case Isa::avx512:
+      return peaks_avx512();
+    case Isa::avx512_bf16:
+      return peaks_avx512_bf16();
+    case Isa::amx:
+      return peaks_amx();
+  }
+  return {};
+}
+
+}  // namespace liuli::kernels
