@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -50,13 +51,18 @@ int Sampler::sample(std::span<const float> logits, std::span<const int> history)
   if (settings_.temperature == 0 && !adjusts()) return likeliest(logits);  // nothing to copy
   logits_.assign(logits.begin(), logits.end());
   apply_biases_and_penalties(history);
-  if (settings_.temperature == 0) return likeliest(logits_);
-  candidates_.clear();
-  for (size_t i = 0; i < logits_.size(); i++)
-    if (!std::isnan(logits_[i])) candidates_.push_back({logits_[i], static_cast<int>(i)});
-  if (candidates_.empty()) return likeliest(logits_);
-  keep_top_k();
-  softmax_with_temperature();
+  const int best = likeliest(logits_);
+  if (settings_.temperature == 0 || !std::isfinite(logits_[static_cast<size_t>(best)])) return best;
+  if (settings_.top_k > 0 && static_cast<size_t>(settings_.top_k) < logits_.size()) {
+    keep_top_k();
+    weigh_candidates();
+    keep_top_p();
+    keep_min_p();
+    return draw();
+  }
+  weigh_all(logits_[static_cast<size_t>(best)]);
+  if (settings_.top_p >= 1 && settings_.min_p <= 0) return draw_from_all();
+  keep_likely();
   keep_top_p();
   keep_min_p();
   return draw();
@@ -85,38 +91,90 @@ void Sampler::apply_biases_and_penalties(std::span<const int> history) {
   }
 }
 
+// A heap of k whose top is the least likely of them: nearly every token is compared with the top and passes by.
 void Sampler::keep_top_k() {
   const auto k = static_cast<size_t>(settings_.top_k);
-  if (k > 0 && k < candidates_.size()) {
-    std::nth_element(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(k), candidates_.end(),
-                     kLikelier);
-    candidates_.resize(k);
+  candidates_.clear();
+  for (size_t i = 0; i < logits_.size(); i++) {
+    const Candidate candidate{logits_[i], static_cast<int>(i)};
+    if (std::isnan(candidate.logit)) continue;
+    if (candidates_.size() < k) {
+      candidates_.push_back(candidate);
+      std::push_heap(candidates_.begin(), candidates_.end(), kLikelier);
+    } else if (kLikelier(candidate, candidates_.front())) {
+      std::pop_heap(candidates_.begin(), candidates_.end(), kLikelier);
+      candidates_.back() = candidate;
+      std::push_heap(candidates_.begin(), candidates_.end(), kLikelier);
+    }
+  }
+  std::sort_heap(candidates_.begin(), candidates_.end(), kLikelier);
+}
+
+// weights = exp((logit − max) / T) of candidates, largest first.
+void Sampler::weigh_candidates() {
+  const double max = candidates_.front().logit;
+  weights_.resize(candidates_.size());
+  total_ = 0;
+  for (size_t i = 0; i < candidates_.size(); i++) {
+    weights_[i] = std::exp((static_cast<double>(candidates_[i].logit) - max) / settings_.temperature);
+    total_ += weights_[i];
   }
 }
 
-// weights = exp((logit − max) / T); the order of the candidates is made definite first.
-void Sampler::softmax_with_temperature() {
-  if (settings_.top_p < 1 || settings_.top_k > 0)
-    std::sort(candidates_.begin(), candidates_.end(), kLikelier);
-  const float max =
-      std::max_element(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-        return a.logit < b.logit;
-      })->logit;
-  weights_.resize(candidates_.size());
-  for (size_t i = 0; i < candidates_.size(); i++) {
-    const double distance =
-        candidates_[i].logit == max ? 0.0 : static_cast<double>(candidates_[i].logit) - max;
-    weights_[i] = std::exp(distance / settings_.temperature);
+// probabilities_ = softmax(logits / T) of the whole vocabulary, and their sums by block (about 1 together).
+void Sampler::weigh_all(float max) {
+  for (float& logit : logits_) {
+    logit = (logit - max) / settings_.temperature;
+    if (std::isnan(logit)) logit = -std::numeric_limits<float>::infinity();  // never chosen
   }
+  const size_t n = logits_.size();
+  probabilities_.resize(n);
+  kernels::best_kernels().rows.softmax(logits_.data(), static_cast<int64_t>(n), probabilities_.data());
+  block_sums_.assign((n + kBlock - 1) / kBlock, 0.0);
+  total_ = 0;
+  for (size_t block = 0; block < block_sums_.size(); block++) {
+    for (size_t i = block * kBlock; i < std::min(n, (block + 1) * kBlock); i++)
+      block_sums_[block] += static_cast<double>(probabilities_[i]);
+    total_ += block_sums_[block];
+  }
+}
+
+int Sampler::draw_from_all() {
+  double left = rng_.uniform() * total_;
+  size_t block = 0;
+  while (block + 1 < block_sums_.size() && left >= block_sums_[block]) left -= block_sums_[block++];
+  size_t last = block * kBlock;
+  for (size_t i = last; i < std::min(logits_.size(), (block + 1) * kBlock); i++) {
+    if (probabilities_[i] <= 0) continue;
+    last = i;
+    if ((left -= static_cast<double>(probabilities_[i])) < 0) break;
+  }
+  return static_cast<int>(last);
+}
+
+// Tokens that top_p or min_p could keep, largest first for top_p. Of n tokens, those below (1 − top_p) / n reach less than 1 − top_p
+// together, so the others reach top_p without them: a few hundred are left to sort, not a vocabulary. (Half of that bound,
+// for the sums' rounding.)
+void Sampler::keep_likely() {
+  const auto n = static_cast<double>(probabilities_.size());
+  const double most = *std::max_element(probabilities_.begin(), probabilities_.end());
+  const double floor = settings_.top_p < 1 ? 0.5 * (1 - static_cast<double>(settings_.top_p)) * total_ / n
+                                           : static_cast<double>(settings_.min_p) * most;
+  candidates_.clear();
+  for (size_t i = 0; i < probabilities_.size(); i++)
+    if (static_cast<double>(probabilities_[i]) >= floor)
+      candidates_.push_back({probabilities_[i], static_cast<int>(i)});
+  if (settings_.top_p < 1) std::sort(candidates_.begin(), candidates_.end(), kLikelier);
+  weights_.clear();
+  for (const Candidate& candidate : candidates_) weights_.push_back(candidate.logit);
 }
 
 // The smallest set of likeliest tokens whose probabilities reach top_p.
 void Sampler::keep_top_p() {
   if (settings_.top_p >= 1) return;
-  double total = 0, sum = 0;
-  for (double w : weights_) total += w;
+  double sum = 0;
   size_t keep = 0;
-  while (keep < weights_.size() && sum < settings_.top_p * total) sum += weights_[keep++];
+  while (keep < weights_.size() && sum < settings_.top_p * total_) sum += weights_[keep++];
   candidates_.resize(std::max<size_t>(keep, 1));
   weights_.resize(candidates_.size());
 }

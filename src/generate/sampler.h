@@ -22,13 +22,17 @@ class Sampler {
 
  private:
   struct Candidate {
-    float logit;
+    float logit;  ///< or its probability
     int id;
   };
-  bool adjusts() const;  ///< whether biases or penalties can move a logit
+  static constexpr size_t kBlock = 256;  ///< tokens of one partial sum
+  bool adjusts() const;                  ///< whether biases or penalties can move a logit
   void apply_biases_and_penalties(std::span<const int> history);
   void keep_top_k();
-  void softmax_with_temperature();
+  void weigh_candidates();
+  void weigh_all(float max);
+  int draw_from_all();
+  void keep_likely();
   void keep_top_p();
   void keep_min_p();
   int draw();
@@ -36,7 +40,10 @@ class Sampler {
   SamplingSettings settings_;
   Rng rng_;
   std::vector<float> logits_;          ///< the adjusted copy
-  std::vector<Candidate> candidates_;  ///< largest first once cut
+  std::vector<float> probabilities_;   ///< of the whole vocabulary
+  std::vector<double> block_sums_;     ///< of them
+  double total_ = 0;                   ///< sum of the probabilities, or of the weights before top_p
+  std::vector<Candidate> candidates_;  ///< what cuts left, largest first
   std::vector<double> weights_;        ///< unnormalised probabilities of the candidates
 };
 

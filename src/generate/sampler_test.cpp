@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -60,6 +61,58 @@ TEST(Sampler, CutsKeepOnlyTheLikeliest) {
   settings.top_p = 1;
   settings.min_p = 0.3f;  // exp(2 − 3) = 0.37, exp(1 − 3) = 0.14
   EXPECT_EQ(seen(), (std::vector<int>{1, 2, 3}));
+}
+
+// A vocabulary whose likely tokens lie all over it.
+std::vector<float> wide_logits() {
+  std::vector<float> logits(50000);
+  for (size_t i = 0; i < logits.size(); i++)
+    logits[i] = -6 + 9 * std::sin(0.37f * static_cast<float>(i * i % 1009));
+  return logits;
+}
+
+// What the cuts mean, by sorting everything: the ids kept.
+std::vector<int> kept_by_sorting(const std::vector<float>& logits, const SamplingSettings& settings) {
+  std::vector<std::pair<double, int>> weights;
+  for (size_t i = 0; i < logits.size(); i++)
+    weights.push_back(
+        {-std::exp(static_cast<double>(logits[i]) / settings.temperature), static_cast<int>(i)});
+  std::sort(weights.begin(), weights.end());
+  if (settings.top_k > 0) weights.resize(static_cast<size_t>(settings.top_k));
+  double total = 0, sum = 0;
+  for (const auto& [w, id] : weights) total -= w;
+  std::vector<int> ids;
+  for (const auto& [w, id] : weights) {
+    if (sum >= settings.top_p * total || w > settings.min_p * weights.front().first) break;
+    sum -= w;
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+TEST(Sampler, CutsOfALargeVocabularyAreThoseOfSortingIt) {
+  const std::vector<float> logits = wide_logits();
+  SamplingSettings settings;
+  settings.temperature = 0.9f;
+  const auto expect_kept = [&](int top_k, float top_p, float min_p) {
+    settings.top_k = top_k, settings.top_p = top_p, settings.min_p = min_p;
+    const std::vector<int> kept = kept_by_sorting(logits, settings);
+    std::map<int, int> counts;
+    Sampler sampler(settings);
+    constexpr int kDraws = 300;
+    for (int i = 0; i < kDraws; i++) counts[sampler.sample(logits, {})]++;
+    for (const auto& [id, n] : counts)
+      EXPECT_NE(std::find(kept.begin(), kept.end(), id), kept.end()) << id << " of " << kept.size();
+    if (kept.size() < 30) {
+      EXPECT_EQ(counts.size(), kept.size());
+    }
+  };
+  expect_kept(20, 1, 0);
+  expect_kept(500, 0.02f, 0);
+  expect_kept(0, 0.002f, 0);
+  expect_kept(0, 0.5f, 0);
+  expect_kept(0, 0.95f, 0.9f);
+  expect_kept(0, 1, 0.8f);
 }
 
 TEST(Sampler, PenaltiesAndBiasesMoveLogits) {
