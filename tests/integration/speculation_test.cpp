@@ -1,6 +1,8 @@
 // Speculation changes the speed and no bit: tokens, log-probabilities and what a session goes on from.
 #include <cstring>
 
+#include "engine/engine_parts.h"
+#include "generate/drafter.h"
 #include "golden_support.h"
 
 namespace liuli::golden {
@@ -137,6 +139,40 @@ INSTANTIATE_TEST_SUITE_P(
 
 Engine tiny_llama() {
   return load(golden_path("tiny/llama/gguf/llama.Q4_0.gguf"), ProductClassChoice::automatic, false, 1);
+}
+
+// Whatever was drawn instead of its guesses, and however much it has not seen: a draft model says what it would draw alone.
+TEST(ModelDrafter, GuessesWhatItsModelDrawsAfterAnyHistory) {
+  Engine engine =
+      load(golden_path("tiny/llama/gguf/llama.F32.gguf"), ProductClassChoice::automatic, false, 1);
+  EngineParts& parts = engine.parts();
+  Sequence sequence(*parts.model, parts.classes);
+  const int64_t room = engine.config().max_seq_len;
+  ModelDrafter drafter(sequence, *parts.runner, {}, engine.vocab_size(), room);
+  const auto expect_guesses = [&](const std::vector<int>& history, size_t n) {
+    ASSERT_GE(drafter.look(history), 0);
+    drafter.prepare(history);
+    const auto guesses = drafter.propose(history, static_cast<int>(n), Sampler({}));
+    Session alone(engine);
+    const GenerateResult expected = alone.generate(history, settings_of(0, static_cast<int>(n)));
+    ASSERT_EQ(guesses.size(), n);
+    for (size_t i = 0; i < n; i++) ASSERT_EQ(guesses[i], expected.tokens[i].id) << "guess " << i;
+  };
+  std::vector<int> text = repetitive_tokens(40, engine.vocab_size());
+  expect_guesses(text, 5);
+  text.insert(text.end(), {1, 2, 3});  // its guesses were wrong
+  expect_guesses(text, 4);
+  expect_guesses(text, 4);
+  text.resize(17);  // another conversation
+  expect_guesses(text, 3);
+  const auto more = repetitive_tokens(30, engine.vocab_size());
+  text.insert(text.end(), more.begin(), more.end());  // it did not guess for a while
+  expect_guesses(text, 6);
+  text = repetitive_tokens(static_cast<int>(room), engine.vocab_size());
+  EXPECT_LT(drafter.look(text), 0);  // its context is full
+  text.resize(static_cast<size_t>(room) - 2);
+  drafter.prepare(text);
+  EXPECT_EQ(drafter.propose(text, 9, Sampler({})).size(), 2u);
 }
 
 TEST(Speculation, EndsWhereTheTextEndsWithoutIt) {
