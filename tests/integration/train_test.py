@@ -80,7 +80,7 @@ class TrainCase(unittest.TestCase):
         return path
 
     def liuli(self, *args, **options):
-        return subprocess.run([LIULI, *args], capture_output=True, text=True, timeout=120, **options)
+        return subprocess.run([LIULI, *args], capture_output=True, text=True, timeout=600, **options)  # a busy disk: a checkpoint is forced to it
 
     def train(self, name, *args, **changes):
         result = self.liuli("train", "--config", self.config(name, **changes), *args)
