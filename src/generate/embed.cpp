@@ -38,7 +38,7 @@ std::vector<float> pooled(Rows rows, Pooling pooling) {
 
 std::vector<std::vector<float>> embed_texts(const Model& model, Runner& runner, ProductClass product_class,
                                             std::span<const std::vector<int>> texts, Pooling pooling) {
-  const auto& kernels = attention_kernels(product_class);
+  const auto& kernels = attention_kernels(product_class, model.cache_form);
   std::deque<KvCache> caches;  // their addresses stay
   std::vector<SequenceInput> inputs;
   for (const std::vector<int>& text : texts)

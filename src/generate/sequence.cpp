@@ -12,8 +12,8 @@ namespace liuli {
 Sequence::Sequence(const Model& model, RunClasses classes)
     : model_(&model),
       classes_(classes),
-      cache_(cache_shape(model.config), attention_kernels(classes.prompt)) {
-  LIULI_CHECK(&attention_kernels(classes.prompt) == &attention_kernels(classes.generated));
+      cache_(cache_shape(model.config), attention_kernels(classes.prompt, model.cache_form)) {
+  LIULI_CHECK(&cache_.kernels() == &attention_kernels(classes.generated, model.cache_form));
 }
 
 SequenceInput Sequence::input(std::span<const int> tokens) {

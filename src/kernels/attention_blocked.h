@@ -1,4 +1,4 @@
-// Attention over bf16 pages, shared by every level. Private: each ISA file includes it once, and everything
+// Attention over 16-bit pages, shared by every level. Private: each ISA file includes it once, and everything
 // lives in an anonymous namespace, so that no copy compiled with wider instructions leaks to other files.
 //
 // A unit is one query: position i and head g of the group, u = i · group + g. Units are taken 64 at a time,
@@ -8,18 +8,19 @@
 //   t = (scale · q) · k                         scores; soft-capped if asked
 //   m' = max(m, max t);   a = exp(m − m')       running maximum
 //   p = exp(t − m')                             0 where masked
-//   l = a · l + Σ p;      z = a · z + Σ bf16(p) · v
+//   l = a · l + Σ p;      z = a · z + Σ p · v   (p rounded to bf16 over bf16 pages)
 //
 // and z / l at the end. All sums of a unit have an order of their own, whoever shares its batch: a masked key
 // adds an exact 0, and a rescale by exactly 1 is skipped.
 //
 // An engine gives the two products (see F32Dots for the plain form), a Lanes type of 16 floats, and:
+//   Pages                the form of the cache: Bf16Pages or F16Pages
 //   Query, Weight        element of q and p as the products want them (float, or uint16_t for bf16)
 //   load_query           scale · q as Query, zeros up to the padded length
 //   kGroup               units per call of the products
 //   begin(units), end()  around a batch
 #pragma once
-#include "kernels/bf16_pages.h"
+#include "kernels/kv_pages.h"
 
 namespace liuli::kernels {
 namespace {
@@ -46,6 +47,28 @@ template <class Lanes>
 inline typename Lanes::V exp_below(typename Lanes::V t, typename Lanes::V max) {
   return exp2_nonpositive<Lanes>(Lanes::mul(Lanes::sub(t, max), Lanes::set1(kLog2E)));
 }
+
+/// The forms of a page: how a position gets in and out, how a line becomes two registers (as pairs are taken: the first
+/// members, the second), and whether weights are rounded to it before they multiply.
+struct Bf16Pages {
+  static constexpr auto append = &bf16_page_append;
+  static constexpr auto read = &bf16_page_read;
+  static constexpr bool kRoundsWeights = true;
+  template <class Lanes>
+  static void widen(const uint16_t* line, typename Lanes::V& even, typename Lanes::V& odd) {
+    Lanes::widen_bf16(line, even, odd);
+  }
+};
+struct F16Pages {
+  static constexpr auto append = &f16_page_append;
+  static constexpr auto read = &f16_page_read;
+  static constexpr bool kRoundsWeights = false;
+  template <class Lanes>
+  static void widen(const uint16_t* line, typename Lanes::V& even, typename Lanes::V& odd) {
+    even = Lanes::widen_f16(line);
+    odd = Lanes::widen_f16(line + 16);
+  }
+};
 
 /// What the products of one group of units need.
 template <class Engine>
@@ -275,15 +298,8 @@ struct BlockedAttention {
   }
 
   static constexpr AttentionKernels table(const char* name) {
-    return {name,
-            &bf16_page_bytes,
-            &scratch_bytes,
-            &bf16_page_append,
-            &bf16_page_read,
-            &attend,
-            &pattern,
-            sizeof(Query) == 2,
-            true};
+    return {name,    &kv_page_bytes, &scratch_bytes,     Engine::Pages::append,        Engine::Pages::read,
+            &attend, &pattern,       sizeof(Query) == 2, Engine::Pages::kRoundsWeights};
   }
 };
 

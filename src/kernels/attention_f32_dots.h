@@ -1,5 +1,5 @@
-// The products of attention for levels without a bf16 dot product: f32 FMA over bf16 pages, widened a line at
-// a time, one accumulator per output, dims (scores) and keys (values) ascending. Private, as
+// The products of attention in f32 FMA, over pages widened a line at a time: one accumulator per output, dims (scores)
+// and keys (values) ascending. For bf16 pages on levels without a bf16 dot product, and for f16 pages. Private, as
 // attention_blocked.h.
 #pragma once
 #include "kernels/attention_blocked.h"
@@ -8,9 +8,10 @@ namespace liuli::kernels {
 namespace {
 
 /// kRows units × kTiles tiles of 16 keys (or dims) at a time.
-template <class LanesType, int kRows, int kTiles>
+template <class LanesType, class PagesType, int kRows, int kTiles>
 struct F32Dots {
   using Lanes = LanesType;
+  using Pages = PagesType;
   using V = typename Lanes::V;
   using Query = float;
   using Weight = float;
@@ -23,8 +24,8 @@ struct F32Dots {
     for (int d = 0; d < padded; d++) out[d] = d < n ? q[d] * scale : 0.0f;
   }
   static void store_weights(float* p, V even, V odd) {
-    Lanes::store(p, Lanes::round_to_bf16(even));
-    Lanes::store(p + 16, Lanes::round_to_bf16(odd));
+    Lanes::store(p, Pages::kRoundsWeights ? Lanes::round_to_bf16(even) : even);
+    Lanes::store(p + 16, Pages::kRoundsWeights ? Lanes::round_to_bf16(odd) : odd);
   }
 
   /// acc[r][t] += Σ over `lines` of the pair a[r][2 i], a[r][2 i + 1] times line i of tile t; `ahead` is
@@ -36,7 +37,7 @@ struct F32Dots {
     for (int i = 0; i < lines; i++) {
       V even[T], odd[T];
       for (int t = 0; t < T; t++) {
-        Lanes::widen(tiles + t * tile + i * 32, even[t], odd[t]);
+        Pages::template widen<Lanes>(tiles + t * tile + i * 32, even[t], odd[t]);
         if constexpr (kFetch) __builtin_prefetch(ahead + t * tile + i * 32, 0, 2);
       }
       for (int r = 0; r < R; r++) {

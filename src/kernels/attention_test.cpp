@@ -32,8 +32,10 @@ std::vector<Level> levels() {
   if (kernels_for(Isa::avx512_bf16)) found.push_back({"amx, emulated tiles", attention_amx_emulated()});
 #endif
   for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
-    if (const Kernels* k = kernels_for(isa))
+    if (const Kernels* k = kernels_for(isa)) {
+      found.push_back({std::string("f16 ") + k->name, &k->attention_f16});
       found.push_back({std::string("f32 ") + k->name, &k->attention_f32});
+    }
   }
   found.push_back({"exact", &exact_attention()});
   return found;
@@ -240,6 +242,31 @@ TEST(Attention, InF32AndDoubleIsAsCloseAsTheirArithmetic) {
   EXPECT_LE(error_against_double(exact, queries, run(exact, queries, 300).z), 1e-14);
 }
 
+TEST(Attention, OverF16PagesAddsNothingToTheErrorOfTheCache) {
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
+    if (kernels_for(isa) == nullptr) continue;  // an instruction set this machine lacks
+    for (const Shape& shape : shapes()) {
+      const Cache f16(kernels_for(isa)->attention_f16, shape, 300), f32(exact_attention(), shape, 300);
+      const Queries queries(shape, 150, 150);
+      const std::vector<float> z = run(f16, queries, 150).z;
+      EXPECT_LE(error_against_double(f16, queries, z), 1e-10) << testing::PrintToString(shape);
+      EXPECT_LE(error_against_double(f32, queries, z), 1e-6) << testing::PrintToString(shape);
+    }
+  }
+}
+
+TEST(Attention, KeepsInF16PagesWhatF16CanHold) {
+  const float given[] = {1.0f, -1.0009765625f, 1e-7f, 65504.0f, -7e4f, 1e30f},
+              kept[] = {1.0f, -1.0009765625f, 1.1920928955078125e-7f, 65504.0f, -65504.0f, 65504.0f};
+  const AttentionKernels& kernels = kernels_for(Isa::scalar)->attention_f16;
+  std::vector<float> storage(kernels.page_bytes(6, 6) / 4 + 16), k(6), v(6);
+  auto* page = reinterpret_cast<uint8_t*>(aligned(storage));
+  kernels.append(page, 63, given, given, 6, 6);
+  kernels.read(page, 63, k.data(), v.data(), 6, 6);
+  EXPECT_EQ(k, std::vector<float>(kept, kept + 6));
+  EXPECT_EQ(v, k);
+}
+
 TEST(Attention, GivesAQueryTheSameBitsInChunksOfAnySize) {
   for (const Level& level : levels()) {
     for (const Shape& shape : shapes()) {
@@ -357,6 +384,9 @@ TEST(Attention, HasTheSameBitsOnEveryLevelOfF32Fma) {
       const auto x = run(a, queries, 150).z, y = run(b, queries, 150).z;
       EXPECT_EQ(std::memcmp(x.data(), y.data(), x.size() * 4), 0)
           << level->name << ' ' << testing::PrintToString(shape);
+      const Cache c(scalar->attention_f16, shape, 300), d(level->attention_f16, shape, 300);
+      EXPECT_EQ(run(c, queries, 150).z, run(d, queries, 150).z)
+          << "f16, " << level->name << ' ' << testing::PrintToString(shape);
     }
   }
 }

@@ -27,21 +27,21 @@ struct Level {
   bool available;
   const WeightTable* weights;
   QuantizeRows quantize_x16;
-  const PromptKernels* prompt;
-  const AttentionKernels* attention;
+  const PromptKernels *prompt, *prompt_fixed16;
+  const AttentionKernels *attention, *attention_f16;
 };
 
 std::array<Level, kLevels> make_levels() {
   const CpuFeatures& cpu = cpu_features();
-  return {
-      {{Isa::scalar, "scalar", true, weights_scalar(), quantize_x16_scalar(), prompt_scalar(),
-        attention_scalar()},
-       {Isa::avx2, "avx2", cpu.avx2, weights_avx2(), quantize_x16_avx2(), prompt_avx2(), attention_avx2()},
-       {Isa::avx512, "avx512", cpu.avx512, weights_avx512(), quantize_x16_avx512(), prompt_avx512(),
-        attention_avx512()},
-       {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16, nullptr, nullptr, prompt_avx512_bf16(),
-        attention_avx512_bf16()},
-       {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), attention_amx()}}};
+  return {{{Isa::scalar, "scalar", true, weights_scalar(), quantize_x16_scalar(), prompt_scalar(),
+            prompt_fixed16_scalar(), attention_scalar(), attention_f16_scalar()},
+           {Isa::avx2, "avx2", cpu.avx2, weights_avx2(), quantize_x16_avx2(), prompt_avx2(),
+            prompt_fixed16_avx2(), attention_avx2(), attention_f16_avx2()},
+           {Isa::avx512, "avx512", cpu.avx512, weights_avx512(), quantize_x16_avx512(), prompt_avx512(),
+            prompt_fixed16_avx512(), attention_avx512(), attention_f16_avx512()},
+           {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16, nullptr, nullptr, prompt_avx512_bf16(), nullptr,
+            attention_avx512_bf16(), nullptr},
+           {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), nullptr, attention_amx(), nullptr}}};
 }
 
 void lay_weights(const WeightTable& from, Kernels& to) {
@@ -55,7 +55,9 @@ void lay_over(const Level& level, Kernels& k) {
   if (level.weights != nullptr) lay_weights(*level.weights, k);
   if (level.quantize_x16 != nullptr) k.quantize_x16 = level.quantize_x16;
   if (level.prompt != nullptr) k.prompt = *level.prompt;
+  if (level.prompt_fixed16 != nullptr) k.prompt_fixed16 = *level.prompt_fixed16;
   if (level.attention != nullptr) k.attention = *level.attention;
+  if (level.attention_f16 != nullptr) k.attention_f16 = *level.attention_f16;
   if (const RowKernels* rows = rows_highway(level.isa)) k.rows = *rows;
   if (const GemmKernel* gemm = gemm_highway(level.isa)) k.gemm = *gemm;
   if (const AttentionKernels* attention = attention_f32_highway(level.isa)) k.attention_f32 = *attention;

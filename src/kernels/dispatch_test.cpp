@@ -28,7 +28,9 @@ std::string refusal(std::string_view name) {
 void expect_complete(const Kernels& k) {
   EXPECT_NE(k.quantize_x16, nullptr);
   EXPECT_NE(k.prompt.multiply, nullptr);
+  EXPECT_NE(k.prompt_fixed16.multiply, nullptr);
   EXPECT_NE(k.attention.attend, nullptr);
+  EXPECT_NE(k.attention_f16.attend, nullptr);
   EXPECT_NE(k.attention_f32.attend, nullptr);
   EXPECT_NE(k.rows.rms_norm, nullptr);
   for (int type = 0; type < kDTypeCount; type++) {

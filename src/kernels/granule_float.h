@@ -2,6 +2,7 @@
 // only by ISA files. A type is either "plain" (F32, F16, BF16: a register of weights per column, straight
 // from the panel) or "chunked" (a chunk of 256 columns is decoded to f32 in L1 first; 16 KiB).
 #pragma once
+#include "kernels/fixed16_lanes.h"
 #include "kernels/granule_types.h"
 #include "kernels/isa_tables.h"
 #include "kernels/panels.h"
@@ -224,6 +225,20 @@ void plain_expand(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_en
                  T::template weights<true>(panel, pair, lane));
 }
 
+template <class T>
+void plain_expand_fixed16(const uint8_t* panel, int64_t, int64_t k_begin, int64_t k_end,
+                          int16_t* lines) noexcept {
+  alignas(64) float columns[kFixedBlock][kPanelRows];
+  for (int64_t at = k_begin; at < k_end; at += kFixedBlock, lines += kFixedLines * kFixedLine) {
+    for (int i = 0; i < kFixedBlock; i += 2)
+      for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
+        Vec::store(columns[i] + lane, T::template weights<false>(panel, (at + i) / 2, lane));
+        Vec::store(columns[i + 1] + lane, T::template weights<true>(panel, (at + i) / 2, lane));
+      }
+    fixed16_lines(columns, lines);
+  }
+}
+
 // Groups of 32 columns [begin, end) of a chunk; those from `present` on lie beyond k.
 __attribute__((noipa)) void expand_groups(DecodeGroups decode, const uint8_t* panel, int64_t k, int64_t chunk,
                                           int begin, int end, uint16_t* tiles) {
@@ -276,6 +291,7 @@ void set_float_kernels(WeightTable& table) {
   set_plain<PlainF32>(entry(DType::f32));
   set_plain<PlainF16>(entry(DType::f16));
   set_plain<PlainBf16>(entry(DType::bf16));
+  entry(DType::f16).expand_fixed16 = plain_expand_fixed16<PlainF16>;
   for_each_granule_type([&](auto t) {
     using T = decltype(t);
     set_chunked<decode_granules<T>>(entry(T::kType));

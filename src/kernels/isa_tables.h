@@ -23,11 +23,18 @@ const PromptKernels* prompt_avx512() noexcept;       ///< f32 FMA
 const PromptKernels* prompt_avx512_bf16() noexcept;  ///< vdpbf16ps
 const PromptKernels* prompt_amx() noexcept;          ///< tdpbf16ps
 
+const PromptKernels* prompt_fixed16_scalar() noexcept;
+const PromptKernels* prompt_fixed16_avx2() noexcept;    ///< vpmaddwd
+const PromptKernels* prompt_fixed16_avx512() noexcept;  ///< vpdpwssd; avx512_bf16 and amx share it
+
 const AttentionKernels* attention_scalar() noexcept;
 const AttentionKernels* attention_avx2() noexcept;
 const AttentionKernels* attention_avx512() noexcept;
 const AttentionKernels* attention_avx512_bf16() noexcept;
 const AttentionKernels* attention_amx() noexcept;
+const AttentionKernels* attention_f16_scalar() noexcept;  ///< f16 pages
+const AttentionKernels* attention_f16_avx2() noexcept;
+const AttentionKernels* attention_f16_avx512() noexcept;  ///< avx512_bf16 and amx share it
 const AttentionKernels* attention_f32_scalar() noexcept;  ///< plain f32 pages
 
 const RowKernels* rows_scalar() noexcept;

@@ -79,6 +79,10 @@ struct WeightKernels {
   /// in k.
   void (*expand_bf16)(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end,
                       uint16_t* tiles) noexcept;
+  /// Prompt class, F16 (null for other types, whose own error is larger than bf16's): columns [k_begin, k_end)
+  /// (multiples of 64) in 16-bit fixed point, block after block (fixed16.h); the same bits on every ISA.
+  void (*expand_fixed16)(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end,
+                         int16_t* lines) noexcept;
 };
 
 /// Rows to x16. x has k values per row; out[chunk · n_rows + m].
@@ -86,8 +90,9 @@ using QuantizeRows = void (*)(const float* x, ptrdiff_t ldx, int n_rows, int64_t
                               ActivationChunk* out) noexcept;
 
 /// The prompt product: bf16 tiles of weights against packed activations, one f32 accumulator per output that
-/// takes 32 columns at a time in ascending order. The bits of a row depend neither on n_rows nor on the
-/// blocking.
+/// takes 32 columns at a time in ascending order. In 16-bit fixed point: y = fma(Σ w·x of 64 columns, an exact integer,
+/// w_scale · x_scale, y), blocks ascending, so that every ISA gives the same bits. The bits of a row depend neither on
+/// n_rows nor on the blocking.
 struct PromptKernels {
   const char* name;
   /// Bytes of n_rows packed rows (rounded up to strips of 16), and of one thread's scratch for products of
@@ -207,7 +212,9 @@ struct Kernels {
   WeightKernels weights[kDTypeCount];  ///< indexed by DType
   QuantizeRows quantize_x16;
   PromptKernels prompt;
+  PromptKernels prompt_fixed16;    ///< for weights that have expand_fixed16
   AttentionKernels attention;      ///< bf16 cache, every class but f32
+  AttentionKernels attention_f16;  ///< f16 cache, f32 products: for files of F16 matrices
   AttentionKernels attention_f32;  ///< f32 cache, f32 class
   RowKernels rows;
   GemmKernel gemm;

@@ -20,11 +20,15 @@ const PromptKernels* prompt_avx2() noexcept { return nullptr; }
 const PromptKernels* prompt_avx512() noexcept { return nullptr; }
 const PromptKernels* prompt_avx512_bf16() noexcept { return nullptr; }
 const PromptKernels* prompt_amx() noexcept { return nullptr; }
+const PromptKernels* prompt_fixed16_avx2() noexcept { return nullptr; }
+const PromptKernels* prompt_fixed16_avx512() noexcept { return nullptr; }
 
 const AttentionKernels* attention_avx2() noexcept { return nullptr; }
 const AttentionKernels* attention_avx512() noexcept { return nullptr; }
 const AttentionKernels* attention_avx512_bf16() noexcept { return nullptr; }
 const AttentionKernels* attention_amx() noexcept { return nullptr; }
+const AttentionKernels* attention_f16_avx2() noexcept { return nullptr; }
+const AttentionKernels* attention_f16_avx512() noexcept { return nullptr; }
 
 PeakTable peaks_avx2() noexcept { return {}; }
 PeakTable peaks_avx512() noexcept { return {}; }

@@ -14,14 +14,17 @@
 // chunk, nor the number of rows or panels in a register tile, nor the split between threads changes a bit.
 //
 // An engine gives:
-//   Value                      element of packed activations and of B (float, or uint16_t for bf16)
+//   Value                      element of packed activations and of B (float, uint16_t for bf16, int16_t)
 //   kUnit                      values of k that lie side by side (1; 2 for a dot product of pairs)
+//   kPadded, stored(columns)   K is padded to a multiple of kPadded; values that so many columns of a row take
 //   kRows, kPanels             register tile
 //   kGroup, kChunk             panels and columns that are expanded at once
+//   kBf16Activations           for the table
 //   expand(weight, panel, k, k0, k1, b)   the panel's columns [k0, k1) in units: [k / kUnit][16 rows][kUnit]
 //   pack(x, ldx, rows, k, out)            a strip: [padded k / kUnit][16 rows][kUnit], zeros where nothing is
 //   tile<R, P>(tile)                      the register tile
 #pragma once
+#include "kernels/fixed16.h"
 #include "kernels/kernels.h"
 
 namespace liuli::kernels {
@@ -43,19 +46,41 @@ struct RegisterTile {
   ptrdiff_t ldc_out;
 };
 
+/// Columns of an engine that multiplies values as they are.
+template <class V, int unit>
+struct PlainColumns {
+  using Value = V;
+  static constexpr int kUnit = unit, kPadded = kTileK;
+  static constexpr bool kBf16Activations = sizeof(V) == 2;
+  static constexpr int64_t stored(int64_t columns) { return columns; }
+};
+
+/// Columns in 16-bit fixed point: pairs, and a line of scales after each block.
+struct FixedColumns {
+  using Value = int16_t;
+  static constexpr int kUnit = 2, kPadded = kFixedBlock;
+  static constexpr bool kBf16Activations = false;
+  static constexpr int64_t stored(int64_t columns) { return columns / kFixedBlock * kFixedLines * kUnit; }
+  static void expand(const WeightKernels& weight, const uint8_t* panel, int64_t k, int64_t k0, int64_t k1,
+                     int16_t* b) {
+    weight.expand_fixed16(panel, k, k0, k1, b);
+  }
+};
+
 template <class Engine>
 struct BlockedPrompt {
   using Value = typename Engine::Value;
   using Tile = RegisterTile<Value>;
   static constexpr int kColumns = Engine::kGroup * kPanelRows;
 
-  static int64_t padded_k(int64_t k) { return (k + kTileK - 1) / kTileK * kTileK; }
+  static int64_t padded_k(int64_t k) { return (k + Engine::kPadded - 1) / Engine::kPadded * Engine::kPadded; }
+  static constexpr int64_t stored(int64_t columns) { return Engine::stored(columns); }
   static int padded_rows(int n_rows) { return (n_rows + kStrip - 1) / kStrip * kStrip; }
 
   static size_t packed_bytes(int n_rows, int64_t k) noexcept {
-    return static_cast<size_t>(padded_rows(n_rows)) * padded_k(k) * sizeof(Value);
+    return static_cast<size_t>(padded_rows(n_rows)) * stored(padded_k(k)) * sizeof(Value);
   }
-  static constexpr size_t kWeightBytes = sizeof(Value) * Engine::kChunk * kColumns;
+  static constexpr size_t kWeightBytes = sizeof(Value) * stored(Engine::kChunk) * kColumns;
   static size_t scratch_bytes(int n_rows, int64_t k) noexcept {
     const size_t sums = k > Engine::kChunk ? sizeof(float) * padded_rows(n_rows) * kColumns : 0;
     return kWeightBytes + sums;
@@ -64,7 +89,7 @@ struct BlockedPrompt {
   static void pack_strip(const float* x, ptrdiff_t ldx, int n_rows, int64_t k, int strip,
                          void* packed) noexcept {
     const int first = strip * kStrip, left = n_rows - first, rows = left < kStrip ? left : kStrip;
-    Engine::pack(x + first * ldx, ldx, rows, k, static_cast<Value*>(packed) + first * padded_k(k));
+    Engine::pack(x + first * ldx, ldx, rows, k, static_cast<Value*>(packed) + first * stored(padded_k(k)));
   }
 
   // The engine's tile for every number of rows and panels up to its largest, by number.
@@ -100,9 +125,11 @@ struct BlockedPrompt {
   static void multiply_rows(const Product& p, int row, int rows, int panel, int n_panels, int64_t k0,
                             int64_t k1) {
     const bool first = k0 == 0, last = k1 >= p.k;
-    const ptrdiff_t columns = static_cast<ptrdiff_t>(n_panels) * kPanelRows, b_panel = (k1 - k0) * kPanelRows;
+    const ptrdiff_t columns = static_cast<ptrdiff_t>(n_panels) * kPanelRows,
+                    b_panel = stored(k1 - k0) * kPanelRows;
     const int in_strip = row % kStrip, tiles = (n_panels + Engine::kPanels - 1) / Engine::kPanels;
-    const Value* a = p.packed + (row - in_strip) * padded_k(p.k) + k0 * kStrip + in_strip * Engine::kUnit;
+    const Value* a =
+        p.packed + (row - in_strip) * stored(padded_k(p.k)) + stored(k0) * kStrip + in_strip * Engine::kUnit;
     for (int i = 0; i < tiles; i++) {
       const int begin = part(n_panels, i, tiles), end = part(n_panels, i + 1, tiles);
       float* sums = p.sums + row * columns + begin * kPanelRows;
@@ -135,7 +162,7 @@ struct BlockedPrompt {
       const int64_t k1 = end - k0 < Engine::kChunk ? end : k0 + Engine::kChunk;
       for (int i = 0; i < n_panels; i++) {
         Engine::expand(p.weight, p.panels + (panel + i) * p.panel_bytes, p.k, k0, k1,
-                       p.b + i * (k1 - k0) * kPanelRows);
+                       p.b + i * stored(k1 - k0) * kPanelRows);
       }
       sweep_rows(p, panel, n_panels, k0, k1);
     }
@@ -165,7 +192,7 @@ struct BlockedPrompt {
   }
 
   static constexpr PromptKernels table(const char* name) {
-    return {name, &packed_bytes, &scratch_bytes, &pack_strip, &multiply, sizeof(typename Engine::Value) == 2};
+    return {name, &packed_bytes, &scratch_bytes, &pack_strip, &multiply, Engine::kBf16Activations};
   }
 };
 

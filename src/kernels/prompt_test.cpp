@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/isa_tables.h"
+#include "kernels/scalar/fixed16.h"
 
 namespace liuli::kernels {
 #ifdef __x86_64__
@@ -38,6 +39,15 @@ void expand_rows(const uint8_t* panel, int64_t k, int64_t begin, int64_t end, ui
   }
 }
 
+void expand_rows_fixed16(const uint8_t* panel, int64_t k, int64_t begin, int64_t end,
+                         int16_t* lines) noexcept {
+  const auto* rows = reinterpret_cast<const float*>(panel);
+  const int64_t stride = round_up(k, kPanelK);
+  for (int64_t i = begin; i < end; i += kFixedBlock, lines += kFixedLines * kFixedLine)
+    for (int lane = 0; lane < kPanelRows; lane++)
+      fixed16_store(rows + lane * stride + i, kFixedBlock, lane, lines);
+}
+
 struct AlignedBytes {
   explicit AlignedBytes(size_t bytes) : storage(bytes + 64) {}
   void* data() { return reinterpret_cast<void*>(round_up(reinterpret_cast<intptr_t>(storage.data()), 64)); }
@@ -53,6 +63,7 @@ struct Matrix {
       for (int64_t i = 0; i < k; i++) rows[r * stride + i] = normal(random);
     }
     weight.expand_bf16 = &expand_rows;
+    weight.expand_fixed16 = &expand_rows_fixed16;
   }
   int panels;
   int64_t k, stride;
@@ -110,6 +121,9 @@ std::vector<Level> levels() {
   for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
     if (const Kernels* k = kernels_for(isa)) found.push_back({k->name, &k->prompt});
   }
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512})
+    if (const Kernels* k = kernels_for(isa))
+      found.push_back({std::string("fixed point ") + k->name, &k->prompt_fixed16});
 #ifdef __x86_64__
   if (kernels_for(Isa::avx512_bf16)) found.push_back({"amx, emulated tiles", prompt_amx_emulated()});
 #endif
@@ -210,6 +224,92 @@ TEST(PromptProduct, HasTheSameBitsOnEveryLevelOfF32Fma) {
       const auto a = multiply(scalar->prompt, w, x.data(), k, 41, 0, 7),
                  b = multiply(level->prompt, w, x.data(), k, 41, 0, 7);
       EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * 4), 0) << level->name << " k " << k;
+    }
+  }
+}
+
+// ---- 16-bit fixed point ---------------------------------------------------------------------------------
+
+std::vector<const Kernels*> fast_levels() {
+  std::vector<const Kernels*> found;
+  for (Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx})
+    if (const Kernels* k = kernels_for(isa)) found.push_back(k);
+  return found;
+}
+
+// Ordinary values; blocks of zeros; outliers; blocks of one number; numbers from the smallest to the largest.
+void make_awkward(std::vector<float>& x, int64_t width, float tiny, float huge) {
+  for (size_t i = 0; i < x.size(); i++) {
+    const int64_t column = static_cast<int64_t>(i) % width, block = column / kFixedBlock,
+                  row = static_cast<int64_t>(i) / width;
+    if ((row + block) % 7 == 1) x[i] = 0.0f;
+    if ((row + block) % 7 == 2) x[i] *= column % 13 == 5 ? 300.0f : 1.0f;
+    if ((row + block) % 7 == 3) x[i] = 0.7f;
+    if ((row + block) % 7 == 4) x[i] *= tiny;
+    if ((row + block) % 7 == 5) x[i] = column % 64 == 9 ? huge : 0.0f;
+    if ((row + block) % 7 == 6) x[i] = column % 2 == 0 ? huge : -huge;
+  }
+}
+
+TEST(FixedPointPrompt, HasTheSameBitsOnEveryLevelAlsoForAwkwardNumbers) {
+  const PromptKernels& scalar = kernels_for(Isa::scalar)->prompt_fixed16;
+  for (const Kernels* level : fast_levels()) {
+    for (int64_t k : kLengths) {
+      Matrix w(7, k, 9);
+      make_awkward(w.rows, w.stride, 6e-8f, 65504.0f);
+      for (int r = 0; r < 7 * kPanelRows; r++) std::fill_n(&w.rows[r * w.stride + k], w.stride - k, 0.0f);
+      std::vector<float> x = gaussian(41 * k, 10);
+      make_awkward(x, k, 1e-35f, 1e30f);
+      const auto a = multiply(scalar, w, x.data(), k, 41, 0, 7),
+                 b = multiply(level->prompt_fixed16, w, x.data(), k, 41, 0, 7);
+      EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * 4), 0) << level->name << " k " << k;
+    }
+  }
+}
+
+TEST(FixedPointPrompt, IsCloserToTheDoubleProductThanF16Activations) {
+  for (int64_t k : {64, 576, 4096}) {
+    for (const float outlier : {1.0f, 30.0f}) {
+      const int n_rows = 21;
+      const Matrix w(2, k, 1);
+      std::vector<float> x = gaussian(n_rows * k, 2);
+      for (size_t i = 0; i < x.size(); i++)
+        if (i % static_cast<size_t>(k) % 97 == 11) x[i] *= outlier;
+      const auto y = multiply(kernels_for(Isa::scalar)->prompt_fixed16, w, x.data(), k, n_rows, 0, 2);
+      EXPECT_LE(error_against_double(w, x, n_rows, y), outlier == 1.0f ? 7e-9 : 2e-8)
+          << k << " outliers " << outlier;
+    }
+  }
+}
+
+// √2³¹ is never passed: the longest vectors there are, and the largest single values.
+TEST(FixedPointPrompt, DoesNotOverflowWhereEveryProductHasTheLargestValue) {
+  for (const float outlier : {1.0f, 1e6f}) {
+    Matrix w(1, 256, 1);
+    std::vector<float> x(5 * 256, 0.731f);
+    std::fill(w.rows.begin(), w.rows.end(), 0.731f);
+    for (size_t i = 0; i < x.size(); i += 64) x[i] *= outlier;
+    for (size_t i = 0; i < w.rows.size(); i += 64) w.rows[i] *= outlier;
+    for (const Level& level : levels()) {
+      if (level.name.find("fixed") == std::string::npos) continue;
+      EXPECT_LE(error_against_double(w, x, 5, multiply(*level.kernels, w, x.data(), 256, 5, 0, 1)), 1e-8)
+          << level.name;
+    }
+  }
+}
+
+TEST(FixedPointPrompt, AnInfiniteOrNaNActivationMakesItsRowNaNAndNoOther) {
+  for (const Level& level : levels()) {
+    if (level.name.find("fixed") == std::string::npos) continue;
+    const Matrix w(1, 100, 1);
+    std::vector<float> x = gaussian(3 * 100, 2);
+    x[7] = INFINITY;
+    x[290] = NAN;
+    const auto y = multiply(*level.kernels, w, x.data(), 100, 3, 0, 1);
+    for (int r = 0; r < kPanelRows; r++) {
+      EXPECT_TRUE(std::isnan(y[r])) << level.name;
+      EXPECT_TRUE(std::isfinite(y[kPanelRows + r])) << level.name;
+      EXPECT_TRUE(std::isnan(y[2 * kPanelRows + r])) << level.name;
     }
   }
 }

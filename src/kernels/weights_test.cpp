@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/fixed16.h"
 #include "kernels/isa_tables.h"
 #include "kernels/panel_samples.h"
 
@@ -30,7 +31,7 @@ std::vector<int64_t> columns_of(DType type) {
   if (block == 1) return {1, 18, 31, 54, 63, 64, 65, 256, 288, 576};
   if (block == 256) return {256, 512, 1024};
   std::vector<int64_t> columns;
-  for (const int64_t k : {32, 64, 96, 256, 288, 576, 608, 896, 1024})
+  for (const int64_t k : {32, 64, 96, 128, 256, 288, 384, 576, 608, 896, 1024})
     if (k % block == 0) columns.push_back(k);
   return columns;
 }
@@ -219,6 +220,43 @@ TEST(Weights, ExpandKeepsNaNAndInfinity) {
   }
 }
 
+TEST(Weights, F16ExpandsToTheSameFixedPointOnEveryIsa) {
+  for (const int64_t k : columns_of(DType::f16)) {
+    Case c(DType::f16, k);
+    const int64_t end = (k + 63) / 64 * 64;
+    for (int64_t k_begin = 0; k_begin < end; k_begin += 64) {
+      const size_t bytes = static_cast<size_t>((end - k_begin) / kFixedBlock * kFixedLines) * 64;
+      AlignedBytes expected(bytes), got(bytes);
+      c.kernels(kScalar).expand_fixed16(c.panel.data(), k, k_begin, end,
+                                        reinterpret_cast<int16_t*>(expected.data()));
+      for (const Level& level : fast_levels()) {
+        c.kernels(level).expand_fixed16(c.panel.data(), k, k_begin, end,
+                                        reinterpret_cast<int16_t*>(got.data()));
+        ASSERT_EQ(std::memcmp(expected.data(), got.data(), bytes), 0)
+            << level.name << " k " << k << " from " << k_begin;
+      }
+    }
+  }
+}
+
+TEST(Weights, FixedPointKeepsSixteenBitsOfABlock) {
+  Case c(DType::f16, 64);
+  std::vector<int16_t> lines(kFixedLines * kFixedLine);
+  c.kernels(kScalar).expand_fixed16(c.panel.data(), 64, 0, 64, lines.data());
+  for (int lane = 0; lane < kPanelRows; lane++) {
+    float scale;
+    std::memcpy(&scale, &lines[static_cast<size_t>(kFixedScales + 2 * lane)], sizeof scale);
+    double length = 0;
+    for (int i = 0; i < 64; i++) {
+      const double w = c.weights[static_cast<size_t>(lane * 64 + i)];
+      EXPECT_NEAR(scale * lines[static_cast<size_t>(i / 2 * kFixedLine + 2 * lane + i % 2)], w,
+                  scale * 0.501);
+      length += w * w;
+    }
+    EXPECT_NEAR(scale, std::sqrt(length) / 46000, scale * 1e-5);
+  }
+}
+
 TEST(Weights, EveryTypeHasEveryKernelOnEveryIsa) {
   std::vector<Level> levels = fast_levels();
   levels.push_back(kScalar);
@@ -229,6 +267,7 @@ TEST(Weights, EveryTypeHasEveryKernelOnEveryIsa) {
       EXPECT_NE(w.decode_f32, nullptr);
       EXPECT_NE(w.product_f32, nullptr);
       EXPECT_NE(w.expand_bf16, nullptr);
+      EXPECT_EQ(w.expand_fixed16 != nullptr, type == DType::f16);
       EXPECT_EQ(w.integer_decode, w.decode_x16 != nullptr);
     }
   }

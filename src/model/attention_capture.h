@@ -18,7 +18,7 @@ struct AttentionScratch {
 };
 AttentionScratch attention_scratch(const Attention& a, const Step& s);
 
-/// What this step takes off its keys before they are stored: the offset in the classes with a bf16 cache,
+/// What this step takes off its keys before they are stored: the offset in the classes with a 16-bit cache,
 /// else null.
 const float* rounding_offset(const Attention& a, const Step& s);
 

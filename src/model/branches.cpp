@@ -67,7 +67,7 @@ Rows BranchRunner::run(int first_layer, Rows x, std::span<const Branch> branches
   const ModelConfig& config = model_.config;
   LIULI_CHECK(config.causal && !config.is_encoder_decoder() && !branches.empty());
   runner_.scratch.release({});
-  OpContext ops = make_context(runner_, options.product_class);
+  OpContext ops = make_context(runner_, options.product_class, model_.cache_form);
   CacheShape one_layer = cache_shape(config);
   one_layer.n_layers = 1;
   while (caches_.size() < branches.size()) caches_.emplace_back(one_layer, ops.attention);

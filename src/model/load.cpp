@@ -201,6 +201,15 @@ void build_panels(Model& model, const WeightSource& source, ThreadPool& pool, co
 ModelConfig read_model_config(const WeightSource& source) { return configure(family_of(source), source); }
 
 namespace {
+CacheForm cache_form(const Model& model) {
+  bool some_f16 = false, others = false;
+  model.for_each_matrix([&](const Matrix& m) {
+    some_f16 = some_f16 || m.type() == DType::f16;
+    others = others || (m.type() != DType::f16 && m.type() != DType::f32);
+  });
+  return some_f16 && !others ? CacheForm::f16 : CacheForm::bf16;
+}
+
 // Everything but the numbers' final form: tensors found, checked and put in their places.
 Model bind_model(const ModelConfig& config, const Family& family, const WeightSource& source) {
   Model model;
@@ -217,6 +226,7 @@ Model bind_model(const ModelConfig& config, const Family& family, const WeightSo
   model.encoder = bind_tower(binder, model, config.encoder_layers, true);
   model.blocks = bind_tower(binder, model, config.layers, false);
   for (const RopeConfig& rope : config.ropes) model.rope_frequencies.push_back(rope_frequencies(rope));
+  model.cache_form = cache_form(model);
   return model;
 }
 }  // namespace

@@ -45,10 +45,11 @@ Rows Step::keep_last_rows(Rows rows) {
   return last_rows(rows);
 }
 
-const kernels::AttentionKernels& attention_kernels(ProductClass product_class) {
+const kernels::AttentionKernels& attention_kernels(ProductClass product_class, CacheForm form) {
   if (product_class == ProductClass::exact) return kernels::exact_attention();
   const auto& table = kernels::best_kernels();
-  return product_class == ProductClass::f32 ? table.attention_f32 : table.attention;
+  if (product_class == ProductClass::f32) return table.attention_f32;
+  return form == CacheForm::f16 ? table.attention_f16 : table.attention;
 }
 
 CacheShape cache_shape(const ModelConfig& config) {
@@ -65,11 +66,11 @@ CacheShape source_cache_shape(const ModelConfig& config) {
           static_cast<int>(config.head_dim)};
 }
 
-OpContext make_context(Runner& runner, ProductClass product_class) {
+OpContext make_context(Runner& runner, ProductClass product_class, CacheForm form) {
   const auto& table = kernels::best_kernels();
   return {table,
           product_class == ProductClass::exact ? kernels::exact_rows() : table.rows,
-          attention_kernels(product_class),
+          attention_kernels(product_class, form),
           runner.pool,
           runner.scratch,
           product_class};
@@ -204,7 +205,7 @@ Rows unembed(const Model& model, Step& s, Rows x, const Matrix& output) {
 Rows transformer_forward(const Model& model, Runner& runner, std::span<const SequenceInput> inputs,
                          const StepOptions& options) {
   runner.scratch.release({});
-  OpContext ops = make_context(runner, options.product_class);
+  OpContext ops = make_context(runner, options.product_class, model.cache_form);
   Step s(ops, options.listener);
   const LentLists lent(runner.lists, s);
   if (model.config.is_encoder_decoder()) s.stack = Stack::decoder;
@@ -225,7 +226,7 @@ Rows transformer_forward(const Model& model, Runner& runner, std::span<const Seq
 void encode_source(const Model& model, Runner& runner, std::span<const int> tokens, KvCache& source,
                    const StepOptions& options) {
   runner.scratch.release({});
-  OpContext ops = make_context(runner, options.product_class);
+  OpContext ops = make_context(runner, options.product_class, model.cache_form);
   Step s(ops, options.listener);
   s.stack = Stack::encoder;
   CacheShape one_layer = source_cache_shape(model.config);

@@ -33,7 +33,7 @@ struct Attention {
   int sliding_window = 0;
   float scale = 0, soft_cap = 0;
   bool causal = true;
-  /// [n_kv_heads · head_dim] or null: taken off every key before it is rounded to bf16. Softmax does not
+  /// [n_kv_heads · head_dim] or null: taken off every key before it is rounded to 16 bits. Softmax does not
   /// notice (q·c is the same for all keys of a query), the rounding does: see key_offset() in load.cpp.
   const float* key_offset = nullptr;
 };
@@ -80,9 +80,14 @@ struct Block {
   float residual_scale = 1;
 };
 
+/// How the cache of the prompt and decode classes keeps keys and values. f16 where all matrices are F16 (or F32): bf16
+/// keys would be coarser than the weights that formed them.
+enum class CacheForm : uint8_t { bf16, f16 };
+
 /// Immutable once loaded; any number of sequences and threads may run on it.
 struct Model {
   ModelConfig config;
+  CacheForm cache_form = CacheForm::bf16;
   Matrix token_embedding;     ///< [vocab_size, d_model]
   Matrix position_embedding;  ///< [max_seq_len, d_model], or empty
   Matrix token_types;         ///< [n_token_types, d_model], or empty

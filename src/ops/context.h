@@ -11,7 +11,7 @@ namespace liuli {
 
 /// How matrix products round; chosen by the caller, never by the number of rows.
 enum class ProductClass : uint8_t {
-  prompt,  ///< bf16 tiles, NMSE ≤ 1e-5
+  prompt,  ///< bf16 tiles, NMSE ≤ 1e-5; F16 weights in 16-bit fixed point, ≤ 2e-8
   decode,  ///< 16-bit integer activations against the stored codes, NMSE ≈ 1e-9
   f32,     ///< f32 FMA over decoded weights, k ascending
   exact,   ///< scalar loops over decoded weights, sums in double: the second opinion

@@ -21,6 +21,11 @@ const kernels::WeightKernels& kernels_of(const OpContext& c, const Matrix& m) {
   return c.kernels.weights[static_cast<size_t>(m.type())];
 }
 
+// The prompt product of a matrix: F16's eleven bits are more than bf16 would keep.
+const kernels::PromptKernels& prompt_kernels(const OpContext& c, const Matrix& m) {
+  return kernels_of(c, m).expand_fixed16 != nullptr ? c.kernels.prompt_fixed16 : c.kernels.prompt;
+}
+
 // A call, and its input in the form that the class multiplies.
 struct Product {
   LinearJob job;
@@ -127,10 +132,11 @@ void decode_class(OpContext& c, std::span<Product> products) {
 }
 
 void pack_inputs(OpContext& c, std::span<Product> products) {
-  const auto& prompt = c.kernels.prompt;
   for (size_t i = 0; i < products.size(); i++) {
     Product& p = products[i];
-    if (i > 0 && same_input(products[i - 1], p)) {
+    const auto& prompt = prompt_kernels(c, *p.job.weight);
+    if (i > 0 && same_input(products[i - 1], p) &&
+        &prompt == &prompt_kernels(c, *products[i - 1].job.weight)) {
       p.input = products[i - 1].input;
       continue;
     }
@@ -145,18 +151,18 @@ void pack_inputs(OpContext& c, std::span<Product> products) {
 }
 
 void prompt_class(OpContext& c, std::span<Product> products) {
-  const auto& prompt = c.kernels.prompt;
   pack_inputs(c, products);
   size_t scratch_bytes = 0;
   for (const Product& p : products)
-    scratch_bytes = std::max(scratch_bytes, prompt.scratch_bytes(static_cast<int>(p.x.n), p.x.width));
+    scratch_bytes = std::max(
+        scratch_bytes, prompt_kernels(c, *p.job.weight).scratch_bytes(static_cast<int>(p.x.n), p.x.width));
   scratch_bytes = static_cast<size_t>(round_up(static_cast<int64_t>(scratch_bytes), 64));
   auto* scratch = c.scratch.array<uint8_t>(static_cast<int64_t>(scratch_bytes) * c.pool.size());
   for_each_panel_range(c, products, [&](const Product& p, int first, int last, int thread) {
     const Matrix& w = *p.job.weight;
-    prompt.multiply(kernels_of(c, w), w.panels(), w.panel_bytes(), first, last, p.x.width,
-                    static_cast<const uint8_t*>(p.input), static_cast<int>(p.x.n), p.job.y.data,
-                    p.job.y.stride, scratch + scratch_bytes * static_cast<size_t>(thread));
+    prompt_kernels(c, w).multiply(kernels_of(c, w), w.panels(), w.panel_bytes(), first, last, p.x.width,
+                                  static_cast<const uint8_t*>(p.input), static_cast<int>(p.x.n), p.job.y.data,
+                                  p.job.y.stride, scratch + scratch_bytes * static_cast<size_t>(thread));
     add_bias(p.job, first, last);
   });
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kernels/panel_samples.h"
+#include "ops/product_operands.h"
 
 namespace liuli {
 namespace {
@@ -85,6 +86,36 @@ TEST(Linear, EveryClassIsAsCloseAsPromised) {
       Harness run(2, product_class);
       EXPECT_LE(nmse(p, run.multiply(p, 0, n)), bound)
           << d_in << "x" << d_out << " " << to_string(product_class);
+    }
+  }
+}
+
+// The prompt class of F16 weights: activations and weights in 16-bit fixed point, one scale per row and 64 columns.
+TEST(Linear, PromptsMeetF16WeightsCloserThanF16ActivationsWould) {
+  for (const auto& [d_in, d_out, n] : {std::tuple{18, 5, 1}, {133, 47, 17}, {576, 100, 40}}) {
+    Problem p(d_in, d_out, n);
+    std::vector<uint16_t> stored;
+    for (float& w : p.w) {
+      stored.push_back(f32_to_f16(w));
+      w = f16_to_f32(stored.back());
+    }
+    Harness run(2, ProductClass::prompt);
+    Matrix w("w", DType::f16, d_out, d_in, reinterpret_cast<const uint8_t*>(stored.data()));
+    w.build_panels(run.pool);
+    const Rows x = run.rows(p, 0, n);
+    Rows y = make_rows(run.arena, n, d_out);
+    linear_forward(run.c, x, {LinearJob{&w, p.bias.data(), y}});
+    EXPECT_LE(nmse(p, y), 2e-8) << d_in << "x" << d_out;
+    // and the operands that explanations show are those that were multiplied
+    for (int64_t o = 0; o < d_out; o += 4) {
+      const ProductOperands used = product_operands(run.c, w, o, {x.row(n - 1), static_cast<size_t>(d_in)});
+      double sum = static_cast<double>(p.bias[static_cast<size_t>(o)]), size = 0;
+      for (size_t i = 0; i < used.x.size(); i++) {
+        sum += used.x[i] * used.w[i];
+        size += std::abs(used.x[i] * used.w[i]);
+      }
+      EXPECT_STREQ(used.w_form, "16-bit integer · scale");
+      EXPECT_NEAR(y.row(n - 1)[o], sum, 4e-7 * (size + 1));
     }
   }
 }

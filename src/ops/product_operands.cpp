@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/half.h"
 #include "kernels/scalar/block_codes.h"
+#include "kernels/scalar/fixed16.h"
 
 namespace liuli {
 namespace {
@@ -18,6 +19,23 @@ constexpr int64_t kChunk = 256;
 bool multiplies_codes(const OpContext& c, const Matrix& m) {
   return c.product_class == ProductClass::decode &&
          c.kernels.weights[static_cast<size_t>(m.type())].integer_decode;
+}
+
+bool multiplies_fixed_point(const OpContext& c, const Matrix& m) {
+  return c.product_class == ProductClass::prompt &&
+         c.kernels.weights[static_cast<size_t>(m.type())].expand_fixed16 != nullptr;
+}
+
+// scale · q of every block of 64.
+std::vector<double> fixed_point(std::span<const float> x) {
+  std::vector<double> used(x.size());
+  for (size_t at = 0; at < x.size(); at += kernels::kFixedBlock) {
+    const size_t n = std::min<size_t>(kernels::kFixedBlock, x.size() - at);
+    int16_t q[kernels::kFixedBlock];
+    const float scale = kernels::fixed16_block(x.data() + at, static_cast<int>(n), q);
+    for (size_t i = 0; i < n; i++) used[at + i] = static_cast<double>(scale) * q[i];
+  }
+  return used;
 }
 
 double rounded(float x) { return static_cast<double>(bf16_to_f32(f32_to_bf16(x))); }
@@ -73,6 +91,7 @@ std::vector<double> weight_operands(const OpContext& c, const Matrix& m, int64_t
   std::vector<uint8_t> stored;
   m.decode_row(row, decoded.data(), stored);
   if (c.product_class != ProductClass::prompt) return {decoded.begin(), decoded.end()};
+  if (multiplies_fixed_point(c, m)) return fixed_point(decoded);
   std::vector<double> w(decoded.size());
   std::transform(decoded.begin(), decoded.end(), w.begin(), rounded);
   return w;
@@ -82,6 +101,7 @@ std::vector<double> weight_operands(const OpContext& c, const Matrix& m, int64_t
 
 std::vector<double> activation_operands(const OpContext& c, const Matrix& m, std::span<const float> x) {
   if (multiplies_codes(c, m)) return quantised_activations(c, x);
+  if (multiplies_fixed_point(c, m)) return fixed_point(x);
   if (c.product_class != ProductClass::prompt || !c.kernels.prompt.bf16_activations)
     return {x.begin(), x.end()};
   std::vector<double> used(x.size());
@@ -92,10 +112,12 @@ std::vector<double> activation_operands(const OpContext& c, const Matrix& m, std
 ProductOperands product_operands(const OpContext& c, const Matrix& m, int64_t row, std::span<const float> x) {
   LIULI_CHECK(static_cast<int64_t>(x.size()) == m.d_in());
   const bool prompt = c.product_class == ProductClass::prompt, codes = multiplies_codes(c, m);
-  return {codes                                         ? "16-bit integer · scale"
+  const bool fixed = multiplies_fixed_point(c, m);
+  return {codes || fixed                                ? "16-bit integer · scale"
           : prompt && c.kernels.prompt.bf16_activations ? "bf16"
                                                         : "f32",
           codes    ? "code · scale + minimum"
+          : fixed  ? "16-bit integer · scale"
           : prompt ? "bf16"
                    : "f32",
           activation_operands(c, m, x), weight_operands(c, m, row)};

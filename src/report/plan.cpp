@@ -14,8 +14,20 @@ std::string reason(const Matrix& m, const kernels::WeightKernels& kernel, const 
     return fmt::format("no {} kernel for {}: rows are decoded to f32 on the way", table.name,
                        dtype_info(m.type()).name);
   if (classes.generated == ProductClass::f32) return "f32 class: decoded weights, f32 FMA in order";
+  if (kernel.expand_fixed16 != nullptr) return "f32 activations; prompts in 16-bit fixed point";
   return kernel.integer_decode ? "codes × 16-bit integer activations; prompts through bf16 tiles"
                                : "f32 activations; prompts through bf16 tiles";
+}
+
+// The kernels that a prompt goes through, by what its matrices are made of.
+std::string prompt_kernels(const Model& model, const kernels::Kernels& table) {
+  bool bf16 = false, fixed = false;
+  model.for_each_matrix([&](const Matrix& m) {
+    (table.weights[static_cast<size_t>(m.type())].expand_fixed16 != nullptr ? fixed : bf16) = true;
+  });
+  if (!fixed) return table.prompt.name;
+  if (!bf16) return table.prompt_fixed16.name;
+  return fmt::format("{}; F16: {}", table.prompt.name, table.prompt_fixed16.name);
 }
 
 PlannedWeight plan_weight(const Matrix& m, const kernels::Kernels& table, RunClasses classes) {
@@ -37,10 +49,11 @@ PlannedWeight plan_weight(const Matrix& m, const kernels::Kernels& table, RunCla
 
 ModelPlan make_plan(const Model& model, RunClasses classes, int threads, int64_t context) {
   const auto& table = kernels::best_kernels();
-  const auto& attention = attention_kernels(classes.prompt);
+  const auto& attention = attention_kernels(classes.prompt, model.cache_form);
   ModelPlan plan;
   plan.isa = table.name;
-  plan.prompt_kernel = classes.prompt == ProductClass::prompt ? table.prompt.name : "as generated tokens";
+  plan.prompt_kernel =
+      classes.prompt == ProductClass::prompt ? prompt_kernels(model, table) : "as generated tokens";
   plan.attention_kernel = attention.name;
   plan.prompt_class = to_string(classes.prompt);
   plan.generated_class = to_string(classes.generated);

@@ -129,7 +129,7 @@ std::vector<NumberExplanation> explain_numbers(const Model& model, Runner& runne
   for (const std::string& text : question.at)
     places.push_back(parse_number_place(model.config, text, counts_of(question)));
   RunRows rows(model.config, counts_of(question));
-  OpContext ops = make_context(runner, question.product_class);
+  OpContext ops = make_context(runner, question.product_class, model.cache_form);
   const BesideTheTokens& beside = question.settings.beside;
   ExplainedRun run{model, ops, rows, question.tokens, beside.source, beside.token_types};
   std::vector<NumberExplanation> explanations;

@@ -35,7 +35,7 @@ void LastTokenProbe::see(const ProbedValue& value) {
 Rows lens_logits(const Model& model, Runner& runner, const std::vector<std::vector<float>>& rows,
                  ProductClass product_class) {
   runner.scratch.release({});
-  OpContext ops = make_context(runner, product_class);
+  OpContext ops = make_context(runner, product_class, model.cache_form);
   Step s(ops);
   Rows x = make_rows(runner.scratch, static_cast<int64_t>(rows.size()), model.config.d_model);
   for (size_t i = 0; i < rows.size(); i++)

@@ -181,7 +181,8 @@ int64_t Sweeper::pair_bytes(int64_t n_tokens) const {
   const int64_t stream =
       capture_bytes(model_.config, places_of(Point::resid_pre, all_layers(model_)), counts);
   const auto pages = static_cast<size_t>((n_tokens + kernels::kPagePositions - 1) / kernels::kPagePositions);
-  const size_t cache = KvCache::bytes_per_page(cache_shape(model_.config), attention_kernels(class_)) * pages;
+  const auto& attention = attention_kernels(class_, model_.cache_form);
+  const size_t cache = KvCache::bytes_per_page(cache_shape(model_.config), attention) * pages;
   const std::vector<int> with_queries = knows_queries() ? layers_ : std::vector<int>{};
   const int64_t queries = capture_bytes(model_.config, places_of(Point::attn_rot_q, with_queries), counts);
   return 2 * values + stream + queries + static_cast<int64_t>(cache);

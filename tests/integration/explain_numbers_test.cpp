@@ -122,10 +122,10 @@ TEST_P(EveryPoint, IsRecomputedFromItsOperandsInEveryClass) {
   EXPECT_GE(numbers, 500u);
 }
 INSTANTIATE_TEST_SUITE_P(Families, EveryPoint,
-                         testing::Values("llama", "llama3_rope", "llama_bias", "qwen2", "qwen2_yarn", "qwen3",
-                                         "gemma3", "olmo2", "gpt2", "bert", "deepseek_v3", "deepseek_v3_noq",
-                                         "transformer2017", "qwen2moe", "qwen3moe", "mixtral", "phi3",
-                                         "smollm3"),
+                         testing::Values("llama", "llama_f16", "llama3_rope", "llama_bias", "qwen2",
+                                         "qwen2_yarn", "qwen3", "gemma3", "olmo2", "gpt2", "bert",
+                                         "deepseek_v3", "deepseek_v3_noq", "transformer2017", "qwen2moe",
+                                         "qwen3moe", "mixtral", "phi3", "smollm3"),
                          [](const auto& i) { return std::string(i.param); });
 
 TEST(EveryWeightType, IsRecomputedFromItsBlocksInEveryClass) {

@@ -189,6 +189,29 @@ TEST(LongPrompt, CutAnywhereGivesTheSameBits_smollm2) {
     EXPECT_TRUE(same_bits(whole, all_logits(engine, ids, chunk))) << "chunk " << chunk;
 }
 
+// F16 files: products in 16-bit fixed point and an f16 cache, so that neither class is further from --exact than f16
+// arithmetic. (bf16 products and a bf16 cache: 1e-6 to 1e-4 on the same files.)
+TEST(F16Files, AreAsCloseToExactAsF16ArithmeticInBothClasses) {
+  for (const char* file : {"tiny/llama/gguf/llama.F16.gguf", "tiny/qwen2moe/gguf/qwen2moe.F16.gguf"}) {
+    Engine exact = load(golden_path(file), ProductClassChoice::automatic, true);
+    const auto ids = some_tokens(60, exact.vocab_size(), 5);
+    const auto reference = all_logits(exact, ids);
+    for (const ProductClassChoice choice : {ProductClassChoice::prompt, ProductClassChoice::decode}) {
+      Engine engine = load(golden_path(file), choice);
+      const auto logits = all_logits(engine, ids);
+      double error = 0, size = 0;
+      for (size_t i = 0; i < ids.size(); i++)
+        for (size_t j = 0; j < logits[i].size(); j++) {
+          const auto want = static_cast<double>(reference[i][j]);
+          error += (static_cast<double>(logits[i][j]) - want) * (static_cast<double>(logits[i][j]) - want);
+          size += want * want;
+        }
+      EXPECT_LE(error / size, 1e-6) << file << " class " << static_cast<int>(choice);
+      EXPECT_EQ(engine.plan().attention_kernel.substr(0, 9), "f16 pages") << file;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Models, Promise,
     testing::Values(Case{"tiny_llama_q4_0", false, "tiny/llama/gguf/llama.Q4_0.gguf"},

@@ -11,6 +11,7 @@ namespace {
 // the other levels, a unit's row after another; a tile is loaded with that stride.
 struct TileDots {
   using Lanes = Avx512Lanes;
+  using Pages = Bf16Pages;
   using Query = uint16_t;
   using Weight = uint16_t;
   using View = GroupView<TileDots>;

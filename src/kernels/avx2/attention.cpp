@@ -1,4 +1,4 @@
-// Attention over bf16 pages by AVX2 f32 FMA: the scalar level's bits.
+// Attention over 16-bit pages by AVX2 f32 FMA: the scalar level's bits.
 #include <immintrin.h>
 
 #include "kernels/attention_f32_dots.h"
@@ -58,7 +58,7 @@ struct Avx2Lanes {
   }
   static V round_to_bf16(V v) { return {round(v.low), round(v.high)}; }
 
-  static void widen(const uint16_t* line, V& even, V& odd) {
+  static void widen_bf16(const uint16_t* line, V& even, V& odd) {
     const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(line));
     const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(line + 16));
     const __m256i upper = _mm256_set1_epi32(0xffff0000);
@@ -66,6 +66,11 @@ struct Avx2Lanes {
             _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
     odd = {_mm256_castsi256_ps(_mm256_and_si256(low, upper)),
            _mm256_castsi256_ps(_mm256_and_si256(high, upper))};
+  }
+
+  static V widen_f16(const uint16_t* half_line) {
+    const auto* parts = reinterpret_cast<const __m128i*>(half_line);
+    return {_mm256_cvtph_ps(_mm_loadu_si128(parts)), _mm256_cvtph_ps(_mm_loadu_si128(parts + 1))};
   }
 
   // Halves folded onto each other: 8, 4, 2, 1 lanes apart.
@@ -86,8 +91,14 @@ struct Avx2Lanes {
 }  // namespace
 
 const AttentionKernels* attention_avx2() noexcept {
+  static constexpr AttentionKernels kernels = BlockedAttention<F32Dots<Avx2Lanes, Bf16Pages, 4, 1>>::table(
+      "bf16 pages, f32 fused multiply-add, AVX2");
+  return &kernels;
+}
+
+const AttentionKernels* attention_f16_avx2() noexcept {
   static constexpr AttentionKernels kernels =
-      BlockedAttention<F32Dots<Avx2Lanes, 4, 1>>::table("bf16 pages, f32 fused multiply-add, AVX2");
+      BlockedAttention<F32Dots<Avx2Lanes, F16Pages, 4, 1>>::table("f16 pages, f32 fused multiply-add, AVX2");
   return &kernels;
 }
 

@@ -24,6 +24,9 @@ struct Vec {
   LIULI_INLINE I load_u16(const void* p) {
     return _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
   }
+  LIULI_INLINE I load_u8(const void* p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
+  }
   LIULI_INLINE void store(void* p, I v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
   LIULI_INLINE void store(float* p, F v) { _mm256_storeu_ps(p, v); }
 
@@ -47,6 +50,56 @@ struct Vec {
   LIULI_INLINE I or_and(I a, I b, I mask) { return _mm256_or_si256(a, _mm256_and_si256(b, mask)); }
   LIULI_INLINE I subtract_bytes(I a, I b) { return _mm256_sub_epi8(a, b); }
   LIULI_INLINE I add(I a, I b) { return _mm256_add_epi32(a, b); }
+  LIULI_INLINE I add_bytes(I a, I b) { return _mm256_add_epi8(a, b); }
+  LIULI_INLINE I bor(I a, I b) { return _mm256_or_si256(a, b); }
+  LIULI_INLINE I bxor(I a, I b) { return _mm256_xor_si256(a, b); }
+  LIULI_INLINE bool any(I v) { return !_mm256_testz_si256(v, v); }
+  /// Every 32-bit lane to the right by n.
+  LIULI_INLINE I shift_by(I v, int n) { return _mm256_srl_epi32(v, _mm_cvtsi32_si128(n)); }
+  template <int S>
+  LIULI_INLINE I signed_shift(I v) {
+    return _mm256_srai_epi32(v, S);
+  }
+  /// The top bit of every 32-bit lane in all of its bits.
+  LIULI_INLINE I top_bit(I v) { return _mm256_srai_epi32(v, 31); }
+  /// Every byte times M, modulo 256.
+  template <int M>
+  LIULI_INLINE I multiply_bytes(I v) {
+    if constexpr (M == 1) return v;
+    if constexpr (M == 3) return add_bytes(v, add_bytes(v, v));
+    const I m = _mm256_set1_epi16(M), odd = _mm256_set1_epi16(static_cast<short>(0xff00));
+    return bor(_mm256_mullo_epi16(band(v, odd), m), _mm256_andnot_si256(odd, _mm256_mullo_epi16(v, m)));
+  }
+  /// 64 · ⌊3 b / 256⌋ of every byte b: rounding averages of b − 1 (but 0 of 0) and nothing give ⌈3 b / 4⌉.
+  LIULI_INLINE I thirds64(I v) {
+    const I b = _mm256_subs_epu8(v, bytes(1));
+    return band(_mm256_avg_epu8(b, _mm256_avg_epu8(b, zero())), bytes(0xC0));
+  }
+  /// Where a < b (signed), then; else otherwise.
+  LIULI_INLINE I if_less(I a, I b, I then, I otherwise) {
+    return _mm256_blendv_epi8(otherwise, then, _mm256_cmpgt_epi32(b, a));
+  }
+  LIULI_INLINE I if_equal(I a, I b, I then, I otherwise) {
+    return _mm256_blendv_epi8(otherwise, then, _mm256_cmpeq_epi32(a, b));
+  }
+  LIULI_INLINE I as_words(F v) { return _mm256_castps_si256(v); }
+  LIULI_INLINE F as_f32(I v) { return _mm256_castsi256_ps(v); }
+  /// The low 16 bits of every lane, an f16.
+  LIULI_INLINE F half_of_word(I v) {
+    const I low = band(v, words(0xffff)), packed = _mm256_packus_epi32(low, low);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+  }
+  /// Bytes of 128 ± magnitude from 128 + magnitude: bits [first, first + 4) of byte P of each lane say which are negative.
+  template <int P, int first>
+  LIULI_INLINE I with_signs(I code, I signs) {
+    const I spread = _mm256_shuffle_epi8(
+        signs, _mm256_setr_epi32(0x01010101 * P, 0x04040404 + 0x01010101 * P, 0x08080808 + 0x01010101 * P,
+                                 0x0C0C0C0C + 0x01010101 * P, 0x01010101 * P, 0x04040404 + 0x01010101 * P,
+                                 0x08080808 + 0x01010101 * P, 0x0C0C0C0C + 0x01010101 * P));
+    const I bits = words(0x08040201 << first), negative = _mm256_cmpeq_epi8(band(spread, bits), bits);
+    return subtract_bytes(bxor(code, negative), negative);
+  }
+  static constexpr bool kLooksUpWords = false;  ///< no permutation of words by words
   LIULI_INLINE I lookup(const uint8_t* table16, I index) {
     return _mm256_shuffle_epi8(
         _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table16))), index);
@@ -69,6 +122,22 @@ struct Vec {
   LIULI_INLINE F sub(F a, F b) { return _mm256_sub_ps(a, b); }
   LIULI_INLINE F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   LIULI_INLINE F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  LIULI_INLINE F div(F a, F b) { return _mm256_div_ps(a, b); }
+  LIULI_INLINE F sqrt(F a) { return _mm256_sqrt_ps(a); }
+  LIULI_INLINE F larger(F a, F b) { return _mm256_max_ps(a, b); }  ///< b where either is NaN
+  /// max(a, |b|) for a ≥ 0, by their bits: NaN is the largest.
+  LIULI_INLINE F larger_magnitude(F a, F b) {
+    const I magnitude = _mm256_and_si256(_mm256_castps_si256(b), _mm256_set1_epi32(0x7fffffff));
+    return _mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(a), magnitude));
+  }
+  /// 0 where v < least, else v (also NaN).
+  LIULI_INLINE F drop_below(F v, float least) {
+    return _mm256_and_ps(v, _mm256_cmp_ps(v, set(least), _CMP_NLT_UQ));
+  }
+  /// Two columns, rounded to nearest even, as 16-bit integers side by side in every lane; 0 where they do not fit.
+  LIULI_INLINE I pair_of_int16(F even, F odd) {
+    return _mm256_blend_epi16(_mm256_cvtps_epi32(even), _mm256_slli_epi32(_mm256_cvtps_epi32(odd), 16), 0xaa);
+  }
 
   /// A dot product of unsigned codes and x16 activations. 255 · 32512 · 32 < 2^31: it cannot overflow.
   /// (vpmaddubsw would saturate: 2 · 255 · 127 > 2^15.)

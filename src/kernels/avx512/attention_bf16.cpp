@@ -10,6 +10,7 @@ struct Bf16Dots {
   using Lanes = Avx512Lanes;
   using Query = uint16_t;
   using Weight = uint16_t;
+  using Pages = Bf16Pages;
   using View = GroupView<Bf16Dots>;
   static constexpr int kGroup = 8;
   static constexpr int kTiles =

@@ -36,10 +36,14 @@ struct Avx512Lanes {
     const __m512i up = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
     return _mm512_castsi512_ps(_mm512_and_si512(up, _mm512_set1_epi32(0xffff0000)));
   }
-  static void widen(const uint16_t* line, V& even, V& odd) {
+  static void widen_bf16(const uint16_t* line, V& even, V& odd) {
     const __m512i pairs = _mm512_loadu_si512(line);
     even = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
     odd = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(0xffff0000)));
+  }
+
+  static V widen_f16(const uint16_t* half_line) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(half_line)));
   }
 
   // Halves folded onto each other: 8, 4, 2, 1 lanes apart.

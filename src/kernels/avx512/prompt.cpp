@@ -6,9 +6,8 @@
 namespace liuli::kernels {
 namespace {
 
-struct Avx512Engine {
-  using Value = float;
-  static constexpr int kUnit = 1, kRows = 8, kPanels = 3, kGroup = 6, kChunk = 256;
+struct Avx512Engine : PlainColumns<float, 1> {
+  static constexpr int kRows = 8, kPanels = 3, kGroup = 6, kChunk = 256;
 
   static void expand(const WeightKernels& weight, const uint8_t* panel, int64_t k, int64_t k0, int64_t k1,
                      float* b) {

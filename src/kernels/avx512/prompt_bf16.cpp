@@ -6,9 +6,8 @@
 namespace liuli::kernels {
 namespace {
 
-struct Bf16Engine {
-  using Value = uint16_t;
-  static constexpr int kUnit = 2, kRows = 8, kPanels = 3, kGroup = 6, kChunk = 512;
+struct Bf16Engine : PlainColumns<uint16_t, 2> {
+  static constexpr int kRows = 8, kPanels = 3, kGroup = 6, kChunk = 512;
 
   static void expand(const WeightKernels& weight, const uint8_t* panel, int64_t k, int64_t k0, int64_t k1,
                      uint16_t* b) {

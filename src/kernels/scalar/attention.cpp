@@ -1,6 +1,7 @@
-// Attention over bf16 pages in plain loops of 16 lanes, f32 FMA.
+// Attention over 16-bit pages in plain loops of 16 lanes, f32 FMA.
 #include <cmath>
 
+#include "core/half.h"
 #include "kernels/attention_f32_dots.h"
 #include "kernels/isa_tables.h"
 
@@ -77,9 +78,14 @@ struct ScalarLanes {
     });
   }
   /// A line of 16 pairs of bf16: the first and the second of each pair.
-  static void widen(const uint16_t* line, V& even, V& odd) {
+  static void widen_bf16(const uint16_t* line, V& even, V& odd) {
     even = each([&](int i) { return value(static_cast<uint32_t>(line[2 * i]) << 16); });
     odd = each([&](int i) { return value(static_cast<uint32_t>(line[2 * i + 1]) << 16); });
+  }
+
+  /// Sixteen f16.
+  static V widen_f16(const uint16_t* half_line) {
+    return each([&](int i) { return f16_to_f32(half_line[i]); });
   }
 
   /// Halves are folded onto each other, as the vector levels do: 8, 4, 2, 1 apart.
@@ -101,8 +107,14 @@ struct ScalarLanes {
 }  // namespace
 
 const AttentionKernels* attention_scalar() noexcept {
-  static constexpr AttentionKernels kernels =
-      BlockedAttention<F32Dots<ScalarLanes, 4, 1>>::table("bf16 pages, f32 fused multiply-add, scalar");
+  static constexpr AttentionKernels kernels = BlockedAttention<F32Dots<ScalarLanes, Bf16Pages, 4, 1>>::table(
+      "bf16 pages, f32 fused multiply-add, scalar");
+  return &kernels;
+}
+
+const AttentionKernels* attention_f16_scalar() noexcept {
+  static constexpr AttentionKernels kernels = BlockedAttention<F32Dots<ScalarLanes, F16Pages, 4, 1>>::table(
+      "f16 pages, f32 fused multiply-add, scalar");
   return &kernels;
 }
 

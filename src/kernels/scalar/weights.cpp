@@ -7,6 +7,7 @@
 #include "kernels/isa_tables.h"
 #include "kernels/panels.h"
 #include "kernels/scalar/block_codes.h"
+#include "kernels/scalar/fixed16.h"
 
 namespace liuli::kernels {
 namespace {
@@ -130,6 +131,17 @@ void expand_bf16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end
   }
 }
 
+template <DType type>
+void expand_fixed16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end, int16_t* lines) noexcept {
+  for (int64_t at = k_begin; at < k_end; at += kFixedBlock, lines += kFixedLines * kFixedLine) {
+    for (int lane = 0; lane < kPanelRows; lane++) {
+      float w[kChunk] = {};
+      if (at < k) decode_lane(type, panel, k, at / kChunk, lane, w);
+      fixed16_store(w + at % kChunk, kFixedBlock, lane, lines);
+    }
+  }
+}
+
 // ---- the table ------------------------------------------------------------------------------------------
 
 template <int id>
@@ -137,7 +149,8 @@ void set_kernels(WeightTable& table) {
   if (!dtype_at(id)) return;
   constexpr DType type = static_cast<DType>(id);
   WeightKernels& w = table.by_type[id];
-  w = {"scalar, f32", false, false, nullptr, decode_f32<type>, product_f32<type>, expand_bf16<type>};
+  w = {"scalar, f32", false, false, nullptr, decode_f32<type>, product_f32<type>, expand_bf16<type>, nullptr};
+  if (type == DType::f16) w.expand_fixed16 = expand_fixed16<type>;
   if (block_codes_type(type) != nullptr) {
     w.name = "scalar, integers";
     w.integer_decode = true;

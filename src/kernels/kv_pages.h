@@ -1,0 +1,27 @@
+// The 16-bit pages of the KV cache: 64 positions of one key/value head, in the order the products read them.
+//
+//   K: [4 key tiles][padded head_dim / 32][16 lines]     a 64-byte line: 16 keys × one pair of dims
+//   V: [padded value_dim / 16][2][16 lines]              a 64-byte line: 16 dims × one pair of keys
+//
+// In bf16 a line is [16][2]. A run of 16 lines is a tile of a bf16 matrix unit; a single line is an operand of a bf16
+// dot product or, shifted or masked to 32 bits, of an f32 FMA. In f16 a line is [2][16]: either half widens to f32 in
+// one instruction. So every ISA multiplies the cache where it lies. Padding dims stay zero.
+#pragma once
+#include "kernels/kernels.h"
+
+namespace liuli::kernels {
+
+/// Bytes of one page of either form: 64 positions of keys (head_dim padded to 32) and values (value_dim padded to 16).
+size_t kv_page_bytes(int head_dim, int value_dim) noexcept;
+
+/// Rounds k and v to nearest even and writes them as position `slot` of a page that was zeroed when new. What f16 cannot
+/// hold becomes ±65504: an infinite key or value would make every later token NaN.
+void bf16_page_append(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
+                      int value_dim) noexcept;
+void f16_page_append(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
+                     int value_dim) noexcept;
+/// Reads position `slot` back as stored.
+void bf16_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept;
+void f16_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept;
+
+}  // namespace liuli::kernels
