@@ -6,9 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "liuli/hook.h"
+
 namespace liuli {
 
 class Engine;
+
+constexpr int64_t kLongestDefaultContext = 2048;
 
 struct DiffSettings {
   int context = 0;  ///< tokens per window, each run from nothing; 0: 2048, or what the shorter context allows
@@ -16,6 +20,7 @@ struct DiffSettings {
   double threshold = 0;       ///< relative error that counts as divergence; 0: by class, see DiffReport
   int worst = 5;              ///< positions to keep in full
   int chunk = 0;              ///< positions per pass; changes no bit; 0: as memory suggests
+  std::vector<Hook> hooks;    ///< change the first run on its way; the reference stays as it is
   std::function<void(int64_t done, int64_t total)> on_progress;  ///< tokens; may throw to stop
 };
 
@@ -68,7 +73,8 @@ struct DiffReport {
 };
 
 /// Runs both engines over the tokens in step, a few positions at a time, so that memory stays bounded.
-/// Errors: invalid_argument (vocabularies of different size, no tokens, tokens or settings out of range).
+/// Errors: invalid_argument (vocabularies of different size, no tokens, tokens or settings out of range); not_found (a hook
+/// that no value passed).
 DiffReport diff(Engine& engine, Engine& reference, const std::vector<int>& ids,
                 const DiffSettings& settings = {});
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "liuli/hook.h"
 #include "liuli/trace.h"
 
 namespace liuli {
@@ -51,8 +52,9 @@ struct NumberExplanation {
   std::string formula;  ///< with the names of points
   std::string product_class, isa;
   std::string activation_rounding,
-      weight_rounding;            ///< of a product: "bf16", "code · scale + minimum"; else ""
-  double value = 0;               ///< as the run had it
+      weight_rounding;  ///< of a product: "bf16", "code · scale + minimum"; else ""
+  double value = 0;     ///< as the run had it
+  bool edited = false;  ///< a hook had this value in its hands: it may differ from what it was made of
   std::vector<NumberTerm> terms;  ///< largest |value| first (a choice: in order of preference)
   size_t n_terms = 0;             ///< how many there are; `rest` is the sum of those left out of `terms`
   double rest = 0;
@@ -71,8 +73,9 @@ constexpr double kNumberTolerance = 1e-5;
 
 struct ExplainNumberSettings {
   BesideTheTokens beside = {};
-  bool with_exact = false;  ///< run once more in double
-  size_t max_terms = 0;     ///< keep only the largest; 0: all
+  bool with_exact = false;       ///< run once more in double
+  size_t max_terms = 0;          ///< keep only the largest; 0: all
+  std::vector<Hook> hooks = {};  ///< change the run on its way; a number is then explained as that run had it
 };
 
 /// The machine form; infinities become the strings "inf" and "-inf".

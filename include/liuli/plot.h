@@ -1,4 +1,4 @@
-// Pictures of matrices: as SVG, and in a terminal.
+// Pictures of matrices: as SVG, as PNG, and in a terminal.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -35,6 +35,13 @@ HeatmapRange heatmap_range(const Heatmap& map);
 /// A complete SVG file: axes, labels, a colour bar, values as tooltips; clipped cells are outlined and listed below.
 /// Errors: invalid_argument where sizes disagree.
 std::string heatmap_svg(const Heatmap& map);
+
+/// The same as PNG, without words: cells and colour bar (low end below); title, axes, range and outliers are in the file's
+/// text chunks. NaN is light grey.
+std::string heatmap_png(const Heatmap& map);
+
+/// The picture for a file of this name: .svg or .png. Errors: invalid_argument for any other ending.
+std::string heatmap_file(const Heatmap& map, const std::string& path);
 
 struct TerminalStyle {
   int width = 100;      ///< columns of the terminal

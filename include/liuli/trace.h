@@ -30,6 +30,9 @@ class TraceSink {
   virtual void begin(const std::vector<TracedTensor>& tensors) = 0;
   /// n values of one of them, which belong at `first` (last index fastest). What never comes is 0.
   virtual void write(size_t tensor, int64_t first, const float* values, int64_t n) = 0;
+  /// Memory for the whole of one of them, if the values shall be put there instead of going through write(); what it holds
+  /// does not matter.
+  virtual float* memory(size_t) { return nullptr; }
 };
 
 /// Cuts every captured value down, as Python writes it ("3:7", "0,2,-1", "::2"); "": all. One value alone is cut by

@@ -148,6 +148,25 @@ struct RunOptions {
   std::vector<int> source, token_types;
 };
 
+// Takes a capture straight into the memory of its arrays.
+class ArraySink final : public TraceSink {
+ public:
+  void begin(const std::vector<TracedTensor>& tensors) override {
+    ArrayMemory memory;
+    for (const TracedTensor& tensor : tensors) {
+      int64_t n = 1;
+      for (const int64_t size : tensor.shape) n *= size;
+      values_.push_back(memory.floats(n));
+    }
+  }
+  float* memory(size_t tensor) override { return values_[tensor].get(); }
+  void write(size_t, int64_t, const float*, int64_t) override {}  // nothing comes this way
+  std::shared_ptr<float>& values(size_t tensor) { return values_[tensor]; }
+
+ private:
+  std::vector<std::shared_ptr<float>> values_;
+};
+
 nb::list trace(PyModel& model, const std::vector<int>& ids, const RunOptions& options) {
   TraceSettings settings;
   settings.stop_at_layer = options.stop_at_layer;
@@ -155,11 +174,13 @@ nb::list trace(PyModel& model, const std::vector<int>& ids, const RunOptions& op
   settings.beside = {options.source, options.token_types};
   settings.hooks = engine_hooks(options.hooks);
   if (!options.hooks.empty()) settings.chunk = static_cast<int>(ids.size());  // a hook sees the text whole
-  std::vector<TracedTensor> traced =
+  ArraySink sink;
+  settings.sink = &sink;
+  const std::vector<TracedTensor> traced =
       model.run([&] { return model.engine.trace(ids, options.points, settings); });
   nb::list list;
-  for (TracedTensor& t : traced)
-    list.append(nb::make_tuple(t.name, owned_array(std::move(t.values), t.shape)));
+  for (size_t i = 0; i < traced.size(); i++)
+    list.append(nb::make_tuple(traced[i].name, shared_array(std::move(sink.values(i)), traced[i].shape)));
   return list;
 }
 

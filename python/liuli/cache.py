@@ -44,8 +44,9 @@ class ActivationCache(Mapping):
     Shapes: [pos, …] for a value per token, [head, pos, key] for scores and patterns; with ``has_batch_dim`` a 1 in front.
     ``liuli.Model.points()`` prints them all with their formulas.
 
-    Lifetime: each array owns its memory, which no run touches again; it is valid as long as it or a view of it is held,
-    also without the cache and the model. ``.copy()`` gives a writable one.
+    Lifetime: no run touches an array's memory again; it is valid as long as it or a view of it is held, also without the
+    cache and the model. Arrays of up to 4 MiB share blocks of 16 MiB, which live as long as one of them. ``.copy()`` gives
+    a writable array with memory of its own.
     """
 
     def __init__(self, cache_dict: Dict[str, np.ndarray], model: "Model", has_batch_dim: bool = False):

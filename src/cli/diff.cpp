@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/diff_text.h"
+#include "cli/edits_option.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/program.h"
@@ -22,6 +23,7 @@ constexpr int kExitAbove = 1;  // --fail-above
 struct DiffOptions {
   ModelOptions a, b;
   TokenInput tokens;
+  EditOptions edits;
   std::string file, output;
   std::vector<std::string> columns = {"resid_post"};
   DiffSettings settings;
@@ -29,13 +31,15 @@ struct DiffOptions {
   double fail_above = -1;
 };
 
-// B by its own name, or A again in another class.
+// B by its own name, or A again in another class or without its edits.
 void complete_reference(DiffOptions& options, bool class_b_given) {
   if (options.b.model.empty()) {
-    if (!options.b.settings.exact && !class_b_given)
+    const bool edited = !options.edits.edits.empty() || !options.edits.file.empty();
+    if (!options.b.settings.exact && !class_b_given && !edited)
       throw Error(ErrorCode::invalid_argument,
-                  "nothing to compare with: name a second model, or give --exact or --class-b");
+                  "nothing to compare with: name a second model, or give --exact, --class-b or --edit");
     options.b.model = options.a.model;
+    if (!class_b_given) options.b.product_class = options.a.product_class;
   }
   if (options.b.settings.exact && class_b_given)
     throw Error(
@@ -81,6 +85,12 @@ int verdict(const DiffOptions& options, const DiffReport& report) {
   return kExitAbove;
 }
 
+size_t context_length(const DiffOptions& options, const Engine& a, const Engine& b) {
+  if (options.settings.context > 0) return static_cast<size_t>(options.settings.context);
+  return static_cast<size_t>(
+      std::min({a.config().max_seq_len, b.config().max_seq_len, kLongestDefaultContext}));
+}
+
 std::string class_name(const Engine& engine, const ModelOptions& options) {
   return options.settings.exact ? "exact" : engine.plan().prompt_class;
 }
@@ -114,7 +124,14 @@ int diff(DiffOptions options, bool json, bool class_b_given) {
     throw_if_interrupted();
     progress.update(done, total);
   };
+  const size_t window = std::min(ids.size(), context_length(options, engine, reference));
+  // A text of one window is run as a prompt is: its edits may count from the end and read its own run.
+  const std::vector<Edit> edits =
+      window == ids.size() ? read_edits(options.edits, engine) : read_windowed_edits(options.edits, engine);
+  const EditHooks hooks(engine, edits, {ids.begin(), ids.begin() + static_cast<ptrdiff_t>(window)});
+  options.settings.hooks = hooks.hooks();
   const DiffReport report = liuli::diff(engine, reference, ids, options.settings);
+  hooks.require_all_applied();
   progress.clear();
   warn_about_tokens(options, text, all_ids, reference);
   check_columns(options.columns, report);
@@ -133,10 +150,19 @@ int diff(DiffOptions options, bool json, bool class_b_given) {
   return verdict(options, report);
 }
 
+void add_edits(CLI::App& command, DiffOptions& options) {
+  add_edit_options(command, options.edits);
+  for (const char* name : {"--edit", "--edits"}) {
+    CLI::Option* option = command.get_option(name);
+    option->description(option->get_description() + " (of MODEL; the reference runs without)");
+  }
+}
+
 void add_sides(CLI::App& command, DiffOptions& options) {
   add_model_argument(command, options.a.model)->required();
-  command.add_option("REFERENCE", options.b.model,
-                     "what MODEL is measured against; without it MODEL itself, with --exact or --class-b");
+  command.add_option(
+      "REFERENCE", options.b.model,
+      "what MODEL is measured against; without it MODEL itself, with --exact, --class-b or --edit");
   const auto classes = quiet(CLI::IsMember({"auto", "prompt", "decode", "f32"}));
   command
       .add_option(
@@ -208,12 +234,15 @@ void add_diff_command(CLI::App& app, Program& program) {
   command->group("Numbers");
   add_sides(*command, *options);
   add_text(*command, *options);
+  add_edits(*command, *options);
   add_results(*command, *options);
   add_json_flag(*command, program);
   command->footer(
       "KL is KL(reference ‖ MODEL) in nats. Examples:\n"
       "  liuli diff qwen-q4.gguf qwen-f16.gguf --file book.txt --max-tokens 4096\n"
       "  liuli diff smollm2.gguf --exact --prompt 'The capital of France is' --points resid_mid,mlp_out\n"
+      "  liuli diff smollm2.gguf --prompt 'The capital of France is' --edit 'blocks.3.resid_post[-1,:] *= "
+      "0'\n"
       "  liuli diff mine.gguf good.gguf --file test.txt --fail-above 0.01 --json");
   command->callback([options, command, &program] {
     const bool class_b_given = command->count("--class-b") > 0;

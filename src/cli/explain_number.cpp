@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cli/edits_option.h"
 #include "cli/explain_number.h"
 #include "cli/interrupt.h"
 #include "cli/language_options.h"
@@ -19,6 +20,7 @@ struct NumberQuestion {
   ModelOptions model;
   TokenInput tokens;
   BesideInput beside;
+  EditOptions edits;
   LanguageOptions language;
   std::vector<std::string> at;
   std::optional<size_t> terms;
@@ -32,7 +34,10 @@ int explain_number(const NumberQuestion& question, bool json) {
   settings.beside = read_beside(question.beside, engine);
   settings.with_exact = question.with_exact;
   settings.max_terms = question.terms.value_or(json ? 0 : 8);
+  const EditHooks edits(engine, read_edits(question.edits, engine), ids);
+  settings.hooks = edits.hooks();
   const std::vector<NumberExplanation> explained = engine.explain(ids, question.at, settings);
+  edits.require_all_applied();
   if (json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const NumberExplanation& e : explained) all.push_back(e);
@@ -64,6 +69,7 @@ void add_number_explanation(CLI::App& command, Program& program) {
   add_token_input(command, question->tokens, false);
   add_source_input(command, question->beside);
   add_token_types_input(command, question->beside);
+  add_edit_options(command, question->edits);
   command
       .add_option("--at", question->at,
                   "a number: a point's name with an index, blocks.3.attn.pattern[2,5,1]; may be repeated")

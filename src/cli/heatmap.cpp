@@ -34,10 +34,9 @@ void show(const Heatmap& map, const std::string& output) {
     fmt::print("{}", heatmap_terminal(map, {terminal_width(), colour}));
     return;
   }
-  if (!output.ends_with(".svg"))
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: pictures are written as .svg", output));
+  const std::string picture = heatmap_file(map, output);
   OutputFile file(output);
-  file.write(heatmap_svg(map));
+  file.write(picture);
   file.commit();
   fmt::print(stderr, "written to {}\n", output);
 }
@@ -168,7 +167,8 @@ using Work = int (*)(const HeatmapOptions&);
 CLI::App* add(CLI::App& parent, Program& program, const std::shared_ptr<HeatmapOptions>& options,
               const char* name, const char* help, Work work) {
   auto* command = parent.add_subcommand(name, help);
-  add_array_output(*command, options->output, "the .svg file to write; default: drawn in the terminal");
+  add_array_output(*command, options->output,
+                   "the .svg or .png file to write; default: drawn in the terminal");
   command->callback([options, &program, work] {
     program.action = [options, work] {
       const InterruptGuard guard;

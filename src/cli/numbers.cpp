@@ -181,31 +181,13 @@ int points(const std::string& model, bool json) {
   return 0;
 }
 
-// Edits of a text that is run in windows: tokens count within each, and nothing may depend on one window's own run.
-std::vector<Edit> windowed_edits(const NumberOptions& options, const Engine& engine) {
-  std::vector<Edit> edits = read_edits(options.edits, engine);
-  for (const Edit& edit : edits) {
-    const bool reads_run = edit.action >= EditAction::mean && edit.action <= EditAction::freeze;
-    bool from_end = false;
-    for (const auto& ranges : edit.index)
-      for (const IndexRange& range : ranges) from_end |= range.begin < 0 || range.end < 0;
-    if ((reads_run && edit.from.empty()) || from_end || edit.at == "embed.weight")
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("{}: a text runs in windows; an edit of them names its reference text, counts from the "
-                      "beginning, and leaves the embedding alone",
-                      edit.at));
-  }
-  return edits;
-}
-
 int perplexity(const NumberOptions& options, bool json) {
   const std::string text = options.file == "-" ? read_standard_input() : read_file(options.file);
   Engine engine = load_engine(options.model);
   const std::vector<int> ids = engine.tokenize(text);
   Progress progress("perplexity", ProgressUnit::tokens);
   const size_t window = std::min(ids.size(), static_cast<size_t>(options.context));
-  const EditHooks edits(engine, windowed_edits(options, engine),
+  const EditHooks edits(engine, read_windowed_edits(options.edits, engine),
                         {ids.begin(), ids.begin() + static_cast<ptrdiff_t>(window)});
   const auto on_progress = [&](int64_t done, int64_t total) {
     throw_if_interrupted();

@@ -26,7 +26,7 @@ struct SweepOptions {
   std::string clean, corrupt, clean_ids, corrupt_ids, pairs;
   std::string metric = "logit_diff";
   std::string layers = "all", positions = "all", heads;
-  std::string output, svg;
+  std::string output, picture;
   SweepSettings settings;
 };
 
@@ -216,9 +216,9 @@ void show(const SweepOptions& options, const Engine& engine, const std::vector<S
       fmt::format("{} patched into the {} run; 0: corrupt answer, 1: clean answer", options.settings.point,
                   options.settings.into_clean ? "clean" : "corrupt");
   const HeatMap map = heat_map(r, title, tokens);
-  if (!options.svg.empty()) {
-    OutputFile file(options.svg);
-    file.write(heat_map_svg(map));
+  if (!options.picture.empty()) {
+    OutputFile file(options.picture);
+    file.write(options.picture.ends_with(".png") ? heat_map_png(map) : heat_map_svg(map));
     file.commit();
   }
   const bool colour = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
@@ -295,7 +295,8 @@ void add_sweep_command(CLI::App& app, Program& program) {
   add_what(*command, *options);
   command->add_option("-o,--output", options->output, "write .npy (the effects) or .json (everything)")
       ->type_name("FILE");
-  command->add_option("--svg", options->svg, "write the heat-map as a picture")->type_name("FILE");
+  command->add_option("--picture,--svg", options->picture, "write the heat-map as .svg or .png")
+      ->type_name("FILE");
   command
       ->add_option("--resume", options->settings.journal,
                    "keep finished patches in a file, and go on from it")
@@ -312,7 +313,7 @@ void add_sweep_command(CLI::App& app, Program& program) {
   command->footer(
       "Example:\n"
       "  liuli sweep smollm2.gguf --clean 'The capital of France is' --corrupt 'The capital of Italy is' \\\n"
-      "    --metric 'logit_diff:\" Paris\",\" Rome\"' --over resid_pre --svg sweep.svg");
+      "    --metric 'logit_diff:\" Paris\",\" Rome\"' --over resid_pre --picture sweep.png");
   command->callback([options, &program] {
     program.action = [options, &program] { return run_sweep(*options, program.json); };
   });

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/text_table.h"
+#include "liuli/plot.h"
 
 namespace liuli::cli {
 namespace {
@@ -123,6 +124,20 @@ std::string heat_map_svg(const HeatMap& map) {
         escaped(map.columns[static_cast<size_t>(column)]));
   }
   return svg + "</svg>\n";
+}
+
+std::string heat_map_png(const HeatMap& map) {
+  Heatmap picture;
+  picture.title = map.title;
+  picture.x_title = map.column_title;
+  picture.y_title = "layer";
+  picture.value_title = "share of the clean answer";
+  picture.rows = static_cast<int64_t>(map.rows.size());
+  picture.columns = static_cast<int64_t>(map.columns.size());
+  picture.values.assign(map.values.begin(), map.values.end());
+  picture.scale = ColourScale::diverging;
+  picture.low = -1, picture.high = 1;
+  return heatmap_png(picture);
 }
 
 }  // namespace liuli::cli

@@ -1,4 +1,4 @@
-// A sweep's result as a picture: on the terminal and as SVG.
+// A sweep's result as a picture: on the terminal, as SVG and as PNG.
 #pragma once
 #include <string>
 
@@ -18,5 +18,7 @@ HeatMap heat_map(const SweepResult& result, const std::string& title, const std:
 /// Cells in colour if asked for (red towards 1, blue below 0), otherwise numbers.
 std::string heat_map_text(const HeatMap& map, bool colour, int width);
 std::string heat_map_svg(const HeatMap& map);
+/// Cells and colour bar only, blue below 0 and red above.
+std::string heat_map_png(const HeatMap& map);
 
 }  // namespace liuli::cli

@@ -24,6 +24,7 @@ class ImportanceCollector final : public Probe {
 
   bool wants(const Place& place) const override;
   void see(const ProbedValue& value) override;
+  bool may_change(const Place&) const override { return false; }
 
   /// Sums so far, under the tensors' names. Matrices that share an input share its sums.
   ImportanceMatrix take() const;

@@ -10,8 +10,6 @@
 namespace liuli {
 namespace {
 
-constexpr int64_t kLongestDefaultContext = 2048;
-
 void check_settings(const DiffSettings& settings) {
   const auto refuse_negative = [](const char* name, double value) {
     if (!(value >= 0))

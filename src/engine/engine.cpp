@@ -211,7 +211,7 @@ std::vector<TracedTensor> Engine::trace(const std::vector<int>& ids, const std::
   const TokenCounts counts{static_cast<int64_t>(ids.size()), static_cast<int64_t>(source.size())};
   Recorder recorder(
       captures_before(select_captures(config(), points, settings.slices, counts), settings.stop_at_layer),
-      settings.max_bytes, settings.sink);
+      settings.max_bytes, settings.sink, &parts_->runner->pool);
   HookProbe listener(config(), settings.hooks, &recorder);
   Sequence sequence(*parts_->model, parts_->classes);
   if (!source.empty()) sequence.read_source(*parts_->runner, source, &listener);

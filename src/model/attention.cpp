@@ -38,8 +38,9 @@ Projections project(const Attention& a, int layer, Rows h, Step& s) {
     s.probe(Point::attn_q_normed, layer, p.q);
     s.probe(Point::attn_k_normed, layer, p.k);
   }
-  rope_forward(s.ops, s.angles[static_cast<size_t>(a.rope)], p.q, a.n_heads, a.head_dim);
-  rope_forward(s.ops, s.angles[static_cast<size_t>(a.rope)], p.k, a.n_kv_heads, a.head_dim);
+  const RopeAngles angles = shown_angles(a.rope, layer, s);
+  rope_forward(s.ops, angles, p.q, a.n_heads, a.head_dim);
+  rope_forward(s.ops, angles, p.k, a.n_kv_heads, a.head_dim);
   s.probe(Point::attn_rot_q, layer, p.q);
   s.probe(Point::attn_rot_k, layer, p.k);
   return p;

@@ -49,6 +49,7 @@ class WatchedAttention {
     n_keys_ = sequence_.n_keys;
     group_ = a.n_heads / a.n_kv_heads;
     scores_ = new_scores();
+    dots_ = s.ops.scratch.array<HiddenDots>(s.ops.pool.size());
     max_ = s.ops.scratch.floats(a.n_heads * n_rows_);
     sum_ = s.ops.scratch.floats(a.n_heads * n_rows_);
     changed_ = s.ops.scratch.array<bool>(a.n_heads * n_rows_);
@@ -58,8 +59,7 @@ class WatchedAttention {
   void run() {
     run_kernel();
     float* full = scores_;
-    if (wants(Point::attn_scores_raw) || wants(Point::attn_scores) || wants(Point::attn_attn_scores))
-      full = show_scores();
+    if (before_mask_wanted() || wants(Point::attn_attn_scores)) full = show_scores();
     if (wants(Point::attn_attn_scores) || any_changed()) full = show_masked(full);
     if (wants(Point::attn_pattern) || any_changed()) show_pattern(full);
   }
@@ -69,8 +69,18 @@ class WatchedAttention {
   bool any_changed() const {
     return std::any_of(changed_, changed_ + a_.n_heads * n_rows_, [](bool c) { return c; });
   }
-  float* new_scores() const { return s_.ops.scratch.floats(a_.n_heads * n_rows_ * n_keys_); }
-  float* row(float* values, int64_t head, int64_t i) const { return values + (head * n_rows_ + i) * n_keys_; }
+  bool before_mask_wanted() const { return wants(Point::attn_scores_raw) || wants(Point::attn_scores); }
+  int64_t size() const { return a_.n_heads * n_rows_ * n_keys_; }
+  float* new_scores() const { return s_.ops.scratch.floats(size()); }
+  // Where a stage is formed: in the listener's own memory if it has some for it.
+  float* new_scores(Point point) const {
+    float* storage = wants(point) ? s_.listener->storage(s_.place(point, layer_), size()) : nullptr;
+    return storage != nullptr ? storage : new_scores();
+  }
+  template <class T>
+  T* row(T* values, int64_t head, int64_t i) const {
+    return values + (head * n_rows_ + i) * n_keys_;
+  }
   Visible visible(int64_t i) const {
     return visible_keys(a_, sequence_.first_position + static_cast<int>(i), static_cast<int>(n_keys_));
   }
@@ -99,15 +109,21 @@ class WatchedAttention {
     });
   }
 
-  // Shows values and notes the rows that come back changed.
+  // Shows values and notes the rows that come back changed. (For a listener that only reads, keeping and comparing took
+  // half as long as all the rest of the capture.)
   void show(Point point, float* values) {
     if (!wants(point)) return;
+    const ProbedValue value{s_.place(point, layer_), Rows{values, n_rows_, n_keys_, n_keys_},
+                            sequence_.first_position, a_.n_heads, n_rows_ * n_keys_};
+    if (!s_.changeable(point, layer_)) return s_.listener->see(value);
     const Arena::Scope scratch(s_.ops.scratch);
     float* before = new_scores();
-    const int64_t size = a_.n_heads * n_rows_ * n_keys_;
-    std::copy_n(values, size, before);
-    s_.listener->see({s_.place(point, layer_), Rows{values, n_rows_, n_keys_, n_keys_},
-                      sequence_.first_position, a_.n_heads, n_rows_ * n_keys_});
+    std::copy_n(values, size(), before);
+    s_.listener->see(value);
+    note_changes(point, before, values);
+  }
+
+  void note_changes(Point point, const float* before, const float* values) {
     bool any = false, seen = false;
     for (int64_t at = 0; at < a_.n_heads * n_rows_; at++) {
       const auto differs = [&](int begin, int end) {
@@ -129,19 +145,17 @@ class WatchedAttention {
 
   // Raw and scaled scores of every key, also of those the mask hides.
   float* show_scores() {
-    float* full = new_scores();
-    std::copy_n(scores_, a_.n_heads * n_rows_ * n_keys_, full);
-    if (wants(Point::attn_scores_raw) || wants(Point::attn_scores)) fill_hidden(full);
+    float* full = new_scores(Point::attn_scores);
+    each_row([&](int64_t head, int64_t i) {
+      const Visible seen = visible(i);
+      std::copy(row(scores_, head, i) + seen.begin, row(scores_, head, i) + seen.end,
+                row(full, head, i) + seen.begin);
+    });
+    if (before_mask_wanted()) fill_hidden(full);
     if (const float* offset = rounding_offset(a_, s_)) restore_offset(offset, full);
     if (wants(Point::attn_scores_raw)) {
-      float* raw = new_scores();
-      each_row([&](int64_t head, int64_t i) {
-        for (int64_t key = 0; key < n_keys_; key++) {
-          const float score = row(full, head, i)[key];
-          row(raw, head, i)[key] =
-              (a_.soft_cap > 0 ? a_.soft_cap * std::atanh(score / a_.soft_cap) : score) / a_.scale;
-        }
-      });
+      float* raw = new_scores(Point::attn_scores_raw);
+      each_row([&](int64_t head, int64_t i) { take_scale_off(row(full, head, i), row(raw, head, i)); });
       show(Point::attn_scores_raw, raw);
       each_row([&](int64_t head, int64_t i) {
         for (int64_t key = 0; changed_[head * n_rows_ + i] && key < n_keys_; key++)
@@ -152,42 +166,69 @@ class WatchedAttention {
     return full;
   }
 
+  void take_scale_off(const float* scores, float* raw) const {
+    if (a_.soft_cap > 0)
+      for (int64_t key = 0; key < n_keys_; key++)
+        raw[key] = a_.soft_cap * std::atanh(scores[key] / a_.soft_cap) / a_.scale;
+    else
+      for (int64_t key = 0; key < n_keys_; key++) raw[key] = scores[key] / a_.scale;
+  }
+
+  // What one thread needs to form scores of hidden keys: a head's keys, and their products with some queries.
+  struct HiddenDots {
+    float *keys, *dots, *gemm;
+  };
+  static constexpr int64_t kRowsAtOnce = 64;
+
   // The kernel does not form scores of hidden keys; "before the mask" wants them. (One by one in double they took longer
   // than all the rest of a full capture; as a product they do not show.)
-  void fill_hidden(float* full) const {
-    s_.ops.pool.parallel_for(a_.n_kv_heads, [&](int64_t begin, int64_t end, int) {
-      std::vector<float> keys(static_cast<size_t>(n_keys_ * a_.head_dim));
-      std::vector<float> dots(static_cast<size_t>(n_rows_ * n_keys_));
+  void fill_hidden(float* full) {
+    const Arena::Scope scratch(s_.ops.scratch);
+    const int64_t gemm =
+        static_cast<int64_t>(s_.ops.kernels.gemm.scratch_floats(kRowsAtOnce, n_keys_, a_.head_dim));
+    for (int thread = 0; thread < s_.ops.pool.size(); thread++)
+      dots_[thread] = {s_.ops.scratch.floats(n_keys_ * a_.head_dim),
+                       s_.ops.scratch.floats(kRowsAtOnce * n_keys_), s_.ops.scratch.floats(gemm)};
+    s_.ops.pool.parallel_for(a_.n_kv_heads, [&](int64_t begin, int64_t end, int thread) {
       for (int64_t kv_head = begin; kv_head < end; kv_head++) {
         for_each_stored(a_, layer_, sequence_, kv_head, [&](int key, const float* k, const float*) {
-          std::copy_n(k, a_.head_dim, keys.data() + key * a_.head_dim);
+          std::copy_n(k, a_.head_dim, dots_[thread].keys + key * a_.head_dim);
         });
-        for (int64_t head = kv_head * group_; head < (kv_head + 1) * group_; head++) {
-          query_dots(head, keys.data(), dots.data());
-          for (int64_t i = 0; i < n_rows_; i++) copy_hidden(i, dots.data() + i * n_keys_, row(full, head, i));
-        }
+        for (int64_t head = kv_head * group_; head < (kv_head + 1) * group_; head++)
+          for (int64_t i = 0; i < n_rows_; i += kRowsAtOnce)
+            fill_hidden_rows(head, i, std::min(kRowsAtOnce, n_rows_ - i), dots_[thread], full);
       }
     });
   }
 
-  // dots[i][key] = q_i · key, for a head.
-  void query_dots(int64_t head, const float* keys, float* dots) const {
-    if (s_.ops.product_class == ProductClass::exact) {
-      for (int64_t at = 0; at < n_rows_ * n_keys_; at++)
-        dots[at] = static_cast<float>(query_dot(head, at / n_keys_, keys + at % n_keys_ * a_.head_dim));
-      return;
+  // Hidden keys lie behind the first row's last one, and with a window before the last row's first one.
+  void fill_hidden_rows(int64_t head, int64_t first, int64_t n, const HiddenDots& at, float* full) const {
+    const int64_t from = a_.sliding_window > 0 ? 0 : visible(first).end;
+    if (from == n_keys_) return;
+    query_dots(head, first, n, from, at);
+    for (int64_t i = 0; i < n; i++) {
+      const Visible seen = visible(first + i);
+      float* scores = row(full, head, first + i);
+      const float* dots = at.dots + i * n_keys_;
+      for (int64_t key = from; key < seen.begin; key++) scores[key] = capped(dots[key] * a_.scale);
+      for (int64_t key = seen.end; key < n_keys_; key++) scores[key] = capped(dots[key] * a_.scale);
     }
-    const kernels::GemmKernel& gemm = s_.ops.kernels.gemm;
-    AlignedBuffer scratch(gemm.scratch_floats(n_rows_, n_keys_, a_.head_dim) * sizeof(float));
-    gemm.multiply({n_rows_, n_keys_, a_.head_dim, q_.row(sequence_.first_row) + head * a_.head_dim, q_.stride,
-                   1, keys, 1, a_.head_dim, dots, n_keys_},
-                  scratch.as<float>());
   }
 
-  void copy_hidden(int64_t i, const float* dots, float* scores) const {
-    const Visible seen = visible(i);
-    for (int64_t key = 0; key < n_keys_; key++)
-      if (key < seen.begin || key >= seen.end) scores[key] = capped(dots[key] * a_.scale);
+  // dots[i][key] = q_(first + i) · key for the keys from `from` on.
+  void query_dots(int64_t head, int64_t first, int64_t n, int64_t from, const HiddenDots& at) const {
+    const float* keys = at.keys + from * a_.head_dim;
+    if (s_.ops.product_class == ProductClass::exact) {
+      for (int64_t i = 0; i < n; i++)
+        for (int64_t key = from; key < n_keys_; key++)
+          at.dots[i * n_keys_ + key] =
+              static_cast<float>(query_dot(head, first + i, at.keys + key * a_.head_dim));
+      return;
+    }
+    s_.ops.kernels.gemm.multiply(
+        {n, n_keys_ - from, a_.head_dim, q_.row(sequence_.first_row + first) + head * a_.head_dim, q_.stride,
+         1, keys, 1, a_.head_dim, at.dots + from, n_keys_},
+        at.gemm);
   }
 
   double query_dot(int64_t head, int64_t i, const float* k) const {
@@ -207,11 +248,12 @@ class WatchedAttention {
   }
 
   float* show_masked(const float* full) {
-    float* masked = new_scores();
-    std::copy_n(full, a_.n_heads * n_rows_ * n_keys_, masked);
+    float* masked = new_scores(Point::attn_attn_scores);
     each_row([&](int64_t head, int64_t i) {
       const Visible seen = visible(i);
       constexpr float kHidden = -std::numeric_limits<float>::infinity();
+      std::copy(row(full, head, i) + seen.begin, row(full, head, i) + seen.end,
+                row(masked, head, i) + seen.begin);
       std::fill(row(masked, head, i), row(masked, head, i) + seen.begin, kHidden);
       std::fill(row(masked, head, i) + seen.end, row(masked, head, i) + n_keys_, kHidden);
     });
@@ -220,12 +262,13 @@ class WatchedAttention {
   }
 
   void show_pattern(float* masked) {
-    float* pattern = new_scores();
+    float* pattern = new_scores(Point::attn_pattern);
     each_row([&](int64_t head, int64_t i) {
       const int64_t at = head * n_rows_ + i;
       if (changed_[at]) return s_.ops.rows.softmax(row(masked, head, i), n_keys_, row(pattern, head, i));
       const Visible seen = visible(i);
-      std::fill_n(row(pattern, head, i), n_keys_, 0.0f);
+      std::fill(row(pattern, head, i), row(pattern, head, i) + seen.begin, 0.0f);
+      std::fill(row(pattern, head, i) + seen.end, row(pattern, head, i) + n_keys_, 0.0f);
       s_.ops.attention.pattern(row(scores_, head, i) + seen.begin, max_[at], sum_[at], seen.end - seen.begin,
                                row(pattern, head, i) + seen.begin);
     });
@@ -257,15 +300,16 @@ class WatchedAttention {
   const SequenceRows& sequence_;
   int64_t n_rows_ = 0, n_keys_ = 0, group_ = 1;
   float *scores_, *max_, *sum_;  ///< what the kernel left: scores [n_heads][n_rows][n_keys], maxima and sums
+  HiddenDots* dots_;             ///< per thread
   bool* changed_;                ///< [n_heads][n_rows]
 };
 
 }  // namespace
 
 const float* rounding_offset(const Attention& a, const Step& s) {
-  const bool bf16 =
+  const bool rounds =
       s.ops.product_class == ProductClass::prompt || s.ops.product_class == ProductClass::decode;
-  return bf16 ? a.key_offset : nullptr;
+  return rounds ? a.key_offset : nullptr;
 }
 
 bool watches_scores(int layer, const Step& s) {

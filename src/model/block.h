@@ -17,6 +17,10 @@ inline Rows attention_forward(const std::variant<Attention, LatentAttention>& at
   return std::visit([&](const auto& a) { return attention_forward(a, layer, h, s); }, attention);
 }
 
+/// The angles that a layer turns its queries and keys by, shown. What a listener changes turns this layer alone: the step's
+/// own stay as they are.
+RopeAngles shown_angles(int rope, int layer, Step& s);
+
 /// Writes every row's keys and values [n_rows, n_kv_heads · head_dim] to its sequence's cache; takes the rounding offset
 /// off k first.
 void append_to_caches(const Attention& a, int layer, Rows k, Rows v, Step& s);

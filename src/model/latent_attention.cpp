@@ -99,7 +99,7 @@ Latents make_latents(const LatentAttention& a, int layer, Rows h, Step& s) {
     l.k_rope = make_rows(arena, h.n, rope);
     copy_heads(s.ops, heads_of(l.kv, 0, rank), heads_of(l.k_rope, 0), {h.n, 1}, rope);
   }
-  const RopeAngles& angles = s.angles[static_cast<size_t>(a.rope)];
+  const RopeAngles angles = shown_angles(a.rope, layer, s);
   rope_forward(s.ops, angles, l.q, a.n_heads, key_width(a), a.shape.qk_nope_head_dim);
   rope_forward(s.ops, angles, l.kv, 1, cached_width(a), rank);
   s.probe(Point::attn_rot_q, layer, l.q);

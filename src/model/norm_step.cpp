@@ -46,6 +46,8 @@ class Stages {
 
   void show(NormStage stage, Rows rows) {
     if (!wants(stage)) return;
+    if (!s_.changeable(norm_point(site_, stage), layer_))
+      return s_.probe(norm_point(site_, stage), layer_, rows);
     const Arena::Scope scratch(s_.ops.scratch);
     Rows before = make_rows(s_.ops.scratch, rows.n, rows.width);
     const auto bytes = static_cast<size_t>(rows.width) * sizeof(float);

@@ -14,6 +14,7 @@ constexpr Axis kQ[] = {Axis::token, Axis::head, Axis::head_dim};
 constexpr Axis kK[] = {Axis::token, Axis::kv_head, Axis::head_dim};
 constexpr Axis kV[] = {Axis::token, Axis::kv_head, Axis::value_dim};
 constexpr Axis kZ[] = {Axis::token, Axis::head, Axis::value_dim};
+constexpr Axis kRope[] = {Axis::token, Axis::rope_pair};
 constexpr Axis kScores[] = {Axis::head, Axis::token, Axis::key};
 constexpr Axis kQLatent[] = {Axis::token, Axis::q_rank};
 constexpr Axis kKvLatent[] = {Axis::token, Axis::kv_rank};
@@ -33,6 +34,12 @@ constexpr Exists kQkNormed = [](const ModelConfig& c, const LayerPlan*) { return
 constexpr Exists kQCompressed = [](const ModelConfig& c, const LayerPlan*) {
   return c.latent.q_lora_rank > 0;
 };
+// A layer's RoPE; dim 0: nothing turns.
+const RopeConfig* rope_of(const ModelConfig& c, const LayerPlan& layer) {
+  const auto rope = static_cast<size_t>(layer.rope);
+  return rope < c.ropes.size() && c.ropes[rope].dim > 0 ? &c.ropes[rope] : nullptr;
+}
+constexpr Exists kTurned = [](const ModelConfig& c, const LayerPlan* l) { return rope_of(c, *l) != nullptr; };
 constexpr Exists kLatent = [](const ModelConfig& c, const LayerPlan*) { return c.is_latent(); };
 constexpr Exists kCross = [](const ModelConfig&, const LayerPlan* l) { return l->cross_attention; };
 constexpr Exists kDense = [](const ModelConfig&, const LayerPlan* l) { return !l->routed; };
@@ -137,6 +144,12 @@ void add_attention(Table& t) {
   t.add(Point::attn_v, "attn.v", kV, "W_v · ln1.out + b_v", "attn.hook_v");
   t.add(Point::attn_q_normed, "attn.q_normed", kQ, "norm of q", "", kQkNormed);
   t.add(Point::attn_k_normed, "attn.k_normed", kK, "norm of k", "", kQkNormed);
+  t.add(Point::attn_rope_angle, "attn.rope_angle", kRope,
+        "position · frequency of each pair, in radians; frequency = θ^(−2i / dim), then the scaling of long "
+        "contexts",
+        "", kTurned);
+  t.add(Point::attn_rope_cos, "attn.rope_cos", kRope, "attention factor · cos(rope_angle)", "", kTurned);
+  t.add(Point::attn_rope_sin, "attn.rope_sin", kRope, "attention factor · sin(rope_angle)", "", kTurned);
   t.add(Point::attn_rot_q, "attn.rot_q", kQ, "q turned by its position's angles", "attn.hook_rot_q");
   t.add(Point::attn_rot_k, "attn.rot_k", kK, "k turned by its position's angles", "attn.hook_rot_k");
   t.add(Point::attn_scores_raw, "attn.scores_raw", kScores, "rot_q · rot_k");
@@ -280,9 +293,9 @@ std::string Place::alias() const {
 
 const char* axis_name(Axis axis) {
   constexpr const char* kNames[] = {
-      "n_tokens", "n_tokens",    "n_heads",     "n_kv_heads",   "head_dim",  "v_head_dim",
-      "d_model",  "d_ff",        "q_lora_rank", "kv_lora_rank", "n_experts", "n_experts_active",
-      "n_groups", "expert_d_ff", "shared_d_ff", "vocab_size",   "1"};
+      "n_tokens", "n_tokens",    "n_heads",     "n_kv_heads",   "head_dim",     "v_head_dim",
+      "d_model",  "d_ff",        "q_lora_rank", "kv_lora_rank", "n_experts",    "n_experts_active",
+      "n_groups", "expert_d_ff", "shared_d_ff", "vocab_size",   "n_rope_pairs", "1"};
   return kNames[static_cast<size_t>(axis)];
 }
 
@@ -319,6 +332,8 @@ int64_t axis_size(const ModelConfig& c, Axis axis) {
       return c.experts.shared_d_ff;
     case Axis::vocab:
       return c.vocab_size;
+    case Axis::rope_pair:
+      return c.ropes.empty() ? 0 : c.ropes.front().dim / 2;
     case Axis::one:
       return 1;
   }
@@ -333,8 +348,16 @@ std::vector<int64_t> place_shape(const ModelConfig& c, const Place& place, Token
   const int64_t n_keys =
       place.stack == Stack::encoder || place.stack == Stack::cross ? counts.source : counts.tokens;
   std::vector<int64_t> shape;
-  for (Axis axis : point_info(place.point).shape)
-    shape.push_back(axis == Axis::token ? n_tokens : axis == Axis::key ? n_keys : axis_size(c, axis));
+  for (Axis axis : point_info(place.point).shape) {
+    if (axis == Axis::token)
+      shape.push_back(n_tokens);
+    else if (axis == Axis::key)
+      shape.push_back(n_keys);
+    else if (axis == Axis::rope_pair)
+      shape.push_back(rope_of(c, c.layers[static_cast<size_t>(place.layer)])->dim / 2);
+    else
+      shape.push_back(axis_size(c, axis));
+  }
   return shape;
 }
 

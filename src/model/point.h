@@ -29,6 +29,9 @@ enum class Point : uint8_t {
   attn_v,
   attn_q_normed,
   attn_k_normed,
+  attn_rope_angle,
+  attn_rope_cos,
+  attn_rope_sin,
   attn_rot_q,
   attn_rot_k,
   attn_q_latent,
@@ -118,6 +121,7 @@ enum class Axis : uint8_t {
   expert_d_ff,
   shared_d_ff,
   vocab,
+  rope_pair,
   one
 };
 

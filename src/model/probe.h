@@ -23,6 +23,10 @@ class Probe {
   virtual ~Probe() = default;
   virtual bool wants(const Place& place) const = 0;
   virtual void see(const ProbedValue& value) = 0;
+  /// Whether see() may write there. For one that only reads, nothing is kept to compare with afterwards.
+  virtual bool may_change(const Place&) const { return true; }
+  /// Where the listener would like a packed value of n numbers to be formed, so that it need not copy it; null: anywhere.
+  virtual float* storage(const Place&, int64_t) { return nullptr; }
   /// Whether it can listen to a step of several sequences: it then sees their rows one after another.
   virtual bool sees_batches() const { return false; }
 };

@@ -73,6 +73,11 @@ struct Step : StepLists {
     return listener != nullptr && listener->wants(place(point, layer));
   }
 
+  /// Whether what is shown there may come back changed.
+  bool changeable(Point point, int layer) const {
+    return listening(point, layer) && listener->may_change(place(point, layer));
+  }
+
   /// Shows rows to the listener; one test when nobody listens. It may change them.
   void probe(Point point, int layer, Rows rows) const {
     if (listener != nullptr) [[unlikely]]

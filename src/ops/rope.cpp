@@ -65,14 +65,16 @@ RopeAngles rope_angles(OpContext& c, const RopeConfig& config, const std::vector
   const auto half = static_cast<int64_t>(frequencies.size());
   float* cos = c.scratch.floats(n_positions * half);
   float* sin = c.scratch.floats(n_positions * half);
+  float* angles = c.scratch.floats(n_positions * half);
   for_each_row(c, n_positions, [&](int64_t p) {
     for (int64_t i = 0; i < half; i++) {
       const double angle = positions[p] * frequencies[static_cast<size_t>(i)];
+      angles[p * half + i] = static_cast<float>(angle);
       cos[p * half + i] = static_cast<float>(std::cos(angle) * config.attention_factor);
       sin[p * half + i] = static_cast<float>(std::sin(angle) * config.attention_factor);
     }
   });
-  return {cos, sin, half};
+  return {cos, sin, half, angles, config.attention_factor};
 }
 
 void rope_forward(OpContext& c, const RopeAngles& angles, Rows x, int64_t n_heads, int64_t head_dim,
@@ -90,7 +92,7 @@ void rope_backward(OpContext& c, const RopeAngles& angles, Rows dx, int64_t n_he
   const Arena::Scope scope(c.scratch);
   float* back = c.scratch.floats(dx.n * angles.half);
   for (int64_t i = 0; i < dx.n * angles.half; i++) back[i] = -angles.sin[i];
-  rope_forward(c, {angles.cos, back, angles.half}, dx, n_heads, head_dim, first);
+  rope_forward(c, {angles.cos, back, angles.half, nullptr}, dx, n_heads, head_dim, first);
 }
 
 }  // namespace liuli

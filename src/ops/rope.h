@@ -11,12 +11,13 @@ namespace liuli {
 std::vector<double> rope_frequencies(const RopeConfig& config);
 
 /// cos and sin of position · frequency_i, times the attention factor, for some positions. Angles are formed
-/// in double: at positions beyond 10⁵ a float product would lose the low bits. Shapes: cos, sin [n_positions,
-/// dim / 2].
+/// in double: at positions beyond 10⁵ a float product would lose the low bits. Shapes: [n_positions, dim / 2].
 struct RopeAngles {
   const float* cos = nullptr;
   const float* sin = nullptr;
   int64_t half = 0;
+  const float* angle = nullptr;  ///< in radians, for those who watch
+  double factor = 1;             ///< the attention factor
 };
 RopeAngles rope_angles(OpContext& c, const RopeConfig& config, const std::vector<double>& frequencies,
                        const int* positions, int64_t n_positions);

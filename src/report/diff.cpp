@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "report/logit_diff.h"
 #include "report/point_diff.h"
+#include "trace/hooks.h"
 #include "trace/recorder.h"
 
 namespace liuli {
@@ -25,7 +26,12 @@ bool rounds(ProductClass c) { return c == ProductClass::prompt || c == ProductCl
 class Comparison {
  public:
   Comparison(ComparedRun run, ComparedRun reference, std::span<const int> ids, const DiffSettings& settings)
-      : run_(run), reference_(reference), ids_(ids), settings_(settings), totals_(settings.worst) {
+      : run_(run),
+        reference_(reference),
+        ids_(ids),
+        settings_(settings),
+        hooks_(run.model.config, settings.hooks),
+        totals_(settings.worst) {
     prepare_points();
   }
 
@@ -37,6 +43,7 @@ class Comparison {
       window(first, std::min<int64_t>(settings_.context, n - first));
       report_.windows++;
     }
+    hooks_.require_all_fired();
     totals_.finish(report_);
     finish_points();
     return std::move(report_);
@@ -53,6 +60,7 @@ class Comparison {
   ComparedRun run_, reference_;
   std::span<const int> ids_;
   const DiffSettings& settings_;
+  HookProbe hooks_;
   LogitTotals totals_;
   std::unique_ptr<PointComparison> points_;  // null when only logits are compared
   int64_t trace_bytes_ = 0;                  // of one position
@@ -95,7 +103,9 @@ void Comparison::window(int64_t first, int64_t n) {
     options.chunk = static_cast<int>(length);
     options.every_logit = true;
     if (tracing) points_->next_chunk();
-    options.listener = tracing ? &points_->other() : nullptr;
+    Probe* watcher = tracing ? &points_->other() : nullptr;
+    hooks_.listen_behind(watcher);
+    options.listener = settings_.hooks.empty() ? watcher : &hooks_;
     keep(sequence.feed(run_.runner, tokens, options));
     options.listener = tracing ? points_.get() : nullptr;
     const Rows logits = reference.feed(reference_.runner, tokens, options);

@@ -29,6 +29,7 @@ class PlaceValues : public Probe {
   void add_place(const Place& place) { seen_[key_of(place)]; }
   bool wants(const Place& place) const override { return seen_.count(key_of(place)) != 0; }
   void see(const ProbedValue& value) override;
+  bool may_change(const Place&) const override { return false; }
   void clear();
 
   /// The index-th value shown at a place, or null.
@@ -67,6 +68,7 @@ class PointComparison : public Probe {
 
   bool wants(const Place& place) const override { return totals_.count(key_of(place)) != 0; }
   void see(const ProbedValue& value) override;
+  bool may_change(const Place&) const override { return false; }
   void next_chunk();  ///< before both runs take the same next positions
 
   std::vector<PointDiff> take();

@@ -18,6 +18,7 @@ class AttentionSummary final : public Probe {
     return place.point == Point::attn_pattern && place.stack != Stack::cross && place.stack != Stack::encoder;
   }
   void see(const ProbedValue& value) override;
+  bool may_change(const Place&) const override { return false; }
 
   HeadsReport report() const;
 

@@ -2,8 +2,15 @@
 
 #include <iterator>
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "generate/sequence.h"
+#include "liuli/error.h"
+#include "trace/hooks.h"
 #include "trace/number_explainers.h"
+#include "trace/point_selection.h"
 
 namespace liuli {
 namespace {
@@ -28,6 +35,9 @@ constexpr Entry kExplainers[] = {
     {Point::attn_v, explain_projection},
     {Point::attn_q_normed, explain_normed_head},
     {Point::attn_k_normed, explain_normed_head},
+    {Point::attn_rope_angle, explain_rope_angle},
+    {Point::attn_rope_cos, explain_rope_angle},
+    {Point::attn_rope_sin, explain_rope_angle},
     {Point::attn_rot_q, explain_rotated},
     {Point::attn_rot_k, explain_rotated},
     {Point::attn_q_latent, explain_latent},
@@ -91,16 +101,19 @@ void record(const Model& model, Runner& runner, const NumberQuestion& question, 
             RunRows& rows) {
   Sequence sequence(model, {product_class, product_class});
   const BesideTheTokens& beside = question.settings.beside;
-  if (!beside.source.empty()) sequence.read_source(runner, beside.source, &rows);
+  HookProbe hooks(model.config, question.settings.hooks, &rows);
+  Probe* listener = question.settings.hooks.empty() ? static_cast<Probe*>(&rows) : &hooks;
+  if (!beside.source.empty()) sequence.read_source(runner, beside.source, listener);
   FeedOptions options;
   options.token_types = beside.token_types;
   if (rows.needs_one_pass()) options.chunk = static_cast<int>(question.tokens.size());
-  options.listener = &rows;
+  options.listener = listener;
   options.every_logit = rows.needs_every_logit();
   const int last = rows.last_layer();
   if (last < model.config.n_layers) options.stop_at_layer = last + 1;
   sequence.feed(runner, question.tokens, options);
   rows.close_run();
+  hooks.require_all_fired();
 }
 
 TokenCounts counts_of(const NumberQuestion& q) {
@@ -121,6 +134,23 @@ void add_exact(const Model& model, Runner& runner, const NumberQuestion& questio
   }
 }
 
+// A hook behind every number that is asked for changes none of them.
+void require_hooks_before(const ModelConfig& config, const std::vector<Hook>& hooks,
+                          const std::vector<NumberPlace>& numbers) {
+  const std::vector<Place> places = all_places(config);
+  const auto order = [&](const Place& place) { return std::find(places.begin(), places.end(), place); };
+  const auto last = std::max_element(numbers.begin(), numbers.end(), [&](const auto& a, const auto& b) {
+    return order(a.place) < order(b.place);
+  });
+  for (const Hook& hook : hooks) {
+    const Place first = select_places(config, hook.points).front();
+    if (last != numbers.end() && order(first) > order(last->place))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("a change at {} comes after {}: it changes nothing there", first.name(),
+                              last->place.name()));
+  }
+}
+
 }  // namespace
 
 std::vector<NumberExplanation> explain_numbers(const Model& model, Runner& runner,
@@ -128,6 +158,8 @@ std::vector<NumberExplanation> explain_numbers(const Model& model, Runner& runne
   std::vector<NumberPlace> places;
   for (const std::string& text : question.at)
     places.push_back(parse_number_place(model.config, text, counts_of(question)));
+  require_hooks_before(model.config, question.settings.hooks, places);
+  const HookProbe hooked(model.config, question.settings.hooks);
   RunRows rows(model.config, counts_of(question));
   OpContext ops = make_context(runner, question.product_class, model.cache_form);
   const BesideTheTokens& beside = question.settings.beside;
@@ -140,6 +172,7 @@ std::vector<NumberExplanation> explain_numbers(const Model& model, Runner& runne
       Calculation calculation(run, at, question.settings.max_terms);
       explain(calculation);
       explanations.push_back(calculation.take());
+      explanations.back().edited = hooked.hooks_at(at.place);
     }
   } while (rows.is_incomplete());
   if (question.settings.with_exact) add_exact(model, runner, question, places, explanations);

@@ -218,6 +218,8 @@ constexpr Entry kEntries[] = {
     {Text::number_differs, "相差 {0}，是量级 {1}（Σ|各项|，商则为商本身）的 {2}：超过 1e-5，不一致",
      "difference {0}: {2} of the magnitude {1} (Σ|terms|; of a quotient its own): more than 1e-5, does not "
      "agree"},
+    {Text::number_edited, "编辑改过这一处：这次运行用的是改后的数，上面的算式给出未改的数",
+     "an edit wrote here: the run went on with the edited number, the calculation above gives it unedited"},
     {Text::number_exact, "全程双精度运行中的同一个数是 {0}，与它相差 {1}",
      "the same number of a run in double is {0}; the run is {1} away from it"},
     {Text::number_next, "每个操作数都可以接着问，例如 --at '{}'", "ask for an operand next: --at '{}'"},

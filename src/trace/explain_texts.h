@@ -156,6 +156,7 @@ enum class Text {
   number_run,
   number_agrees,
   number_differs,
+  number_edited,
   number_exact,
   number_next,
   kCount  // not a text

@@ -26,6 +26,10 @@ bool HookProbe::wants(const Place& place) const {
   return targets_.count(key(place)) != 0 || (next_ != nullptr && next_->wants(place));
 }
 
+bool HookProbe::may_change(const Place& place) const {
+  return targets_.count(key(place)) != 0 || (next_ != nullptr && next_->may_change(place));
+}
+
 void HookProbe::see(const ProbedValue& value) {
   if (const auto it = targets_.find(key(value.place)); it != targets_.end()) {
     // The shape of the rows at hand: the table's axes, with the pass's counts where they count tokens.

@@ -15,8 +15,17 @@ class HookProbe final : public Probe {
   /// Errors: not_found for a pattern that matches no point of the model.
   HookProbe(const ModelConfig& config, const std::vector<Hook>& hooks, Probe* next = nullptr);
 
+  /// Who listens behind the hooks from now on.
+  void listen_behind(Probe* next) { next_ = next; }
+
   bool wants(const Place& place) const override;
   void see(const ProbedValue& value) override;
+  bool may_change(const Place& place) const override;
+  /// Whether a hook is called there.
+  bool hooks_at(const Place& place) const { return targets_.count(key(place)) != 0; }
+  float* storage(const Place& place, int64_t n) override {
+    return next_ != nullptr && next_->wants(place) ? next_->storage(place, n) : nullptr;
+  }
 
   /// Errors: not_found: a hook's pattern matched a point, but no value passed it (a layer that was not run, an expert that
   /// was not chosen): an edit that did nothing.

@@ -11,6 +11,7 @@ class LastTokenProbe : public Probe {
  public:
   bool wants(const Place& place) const override;
   void see(const ProbedValue& value) override;
+  bool may_change(const Place&) const override { return false; }
 
   using RowValues = std::vector<float>;
   RowValues embed;

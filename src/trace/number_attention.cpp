@@ -122,6 +122,53 @@ void explain_normed_head(Calculation& c) {
   c.finish(normalised * gamma, std::fabs(normalised * gamma));
 }
 
+namespace {
+
+// The RoPE of a layer; null where nothing turns.
+struct LayerRope {
+  const RopeConfig* config = nullptr;
+  const std::vector<double>* frequencies = nullptr;
+  int64_t half() const { return frequencies == nullptr ? 0 : static_cast<int64_t>(frequencies->size()); }
+};
+LayerRope rope_of(Calculation& c) {
+  const Attention* plain = plain_attention(c);
+  const auto rope = static_cast<size_t>(plain != nullptr ? plain->rope : latent_attention(c)->rope);
+  const auto& all = c.run().model.rope_frequencies;
+  if (rope >= all.size() || all[rope].empty()) return {};
+  return {&c.config().ropes[rope], &all[rope]};
+}
+
+std::string frequency_text(const RopeConfig& rope, int64_t pair, double plain, double frequency) {
+  std::string text = fmt::format("frequency {} = {}^(−2·{} / {})", pair, rope.theta, pair, rope.dim);
+  if (frequency != plain) text += fmt::format(" = {}, scaled for long contexts", plain);
+  return text;
+}
+
+}  // namespace
+
+void explain_rope_angle(Calculation& c) {
+  const LayerRope rope = rope_of(c);
+  const int64_t token = c.index(0), pair = c.index(1);
+  const double frequency = (*rope.frequencies)[static_cast<size_t>(pair)];
+  const double plain = std::pow(rope.config->theta, -2.0 * static_cast<double>(pair) / rope.config->dim);
+  const double angle = static_cast<double>(token) * frequency, factor = rope.config->attention_factor;
+  c.add_term({Calculation::named("position", static_cast<double>(token)),
+              Calculation::named(frequency_text(*rope.config, pair, plain, frequency), frequency)},
+             angle);
+  if (c.place().point == Point::attn_rope_angle) {
+    c.set_formula("position · frequency, in radians");
+    return c.finish_sum("product");
+  }
+  const bool is_cos = c.place().point == Point::attn_rope_cos;
+  const double turned = is_cos ? std::cos(angle) : std::sin(angle);
+  c.step(is_cos ? "cos" : "sin", turned);
+  if (factor != 1) c.step(fmt::format("× attention factor {}", factor), turned * factor);
+  c.set_kind("rotation");
+  c.set_formula(fmt::format("{} of position · frequency{}", is_cos ? "cos" : "sin",
+                            factor != 1 ? " · attention factor" : ""));
+  c.finish(turned * factor, std::fabs(factor));
+}
+
 void explain_rotated(Calculation& c) {
   const bool is_q = c.place().point == Point::attn_rot_q;
   const Attention* plain = plain_attention(c);
@@ -129,10 +176,8 @@ void explain_rotated(Calculation& c) {
   const bool normed = plain != nullptr && plain->qk_norm != QkNorm::none;
   const Place from = c.beside(is_q ? (normed ? Point::attn_q_normed : Point::attn_q)
                                    : (normed ? Point::attn_k_normed : Point::attn_k));
-  const auto rope = static_cast<size_t>(plain != nullptr ? plain->rope : latent->rope);
-  const auto& ropes = c.run().model.rope_frequencies;
-  const int64_t half = rope < ropes.size() ? static_cast<int64_t>(ropes[rope].size()) : 0;
-  const int64_t first = latent != nullptr ? latent->shape.qk_nope_head_dim : 0;
+  const LayerRope rope = rope_of(c);
+  const int64_t half = rope.half(), first = latent != nullptr ? latent->shape.qk_nope_head_dim : 0;
   const int64_t token = c.index(0), head = c.index(1), at = c.index(2) - first;
   c.set_formula(from.name() + ": this number is not turned");
   if (at < 0 || at >= 2 * half) {
@@ -140,22 +185,19 @@ void explain_rotated(Calculation& c) {
     return c.finish_sum("the same value");
   }
   const int64_t pair = at % half;
-  const double frequency = ropes[rope][static_cast<size_t>(pair)];
-  const double angle = static_cast<double>(token) * frequency,
-               factor = c.config().ropes[rope].attention_factor;
-  const auto cos = static_cast<double>(static_cast<float>(std::cos(angle) * factor));
-  const auto sin = static_cast<double>(static_cast<float>(std::sin(angle) * factor));
   const bool is_first = at < half;
   const NumberOperand a = c.operand(from, {token, head, first + pair});
   const NumberOperand b = c.operand(from, {token, head, first + pair + half});
-  const NumberOperand cosine = Calculation::named(fmt::format("cos({} · {})", token, frequency), cos);
-  const NumberOperand sine = Calculation::named(
-      fmt::format("{}sin({} · {})", is_first ? "−" : "", token, frequency), is_first ? -sin : sin);
+  const NumberOperand cosine = c.operand(c.beside(Point::attn_rope_cos), {token, pair});
+  const NumberOperand sine = c.operand(c.beside(Point::attn_rope_sin), {token, pair});
   const NumberOperand &kept = is_first ? a : b, &turned = is_first ? b : a;
   c.add_term({kept, cosine}, kept.value * cosine.value);
-  c.add_term({turned, sine}, turned.value * sine.value);
-  c.set_formula(fmt::format("pair ({}, {}) of {} turned by position {} · frequency {} = {} rad", first + pair,
-                            first + pair + half, from.name(), token, frequency, angle));
+  if (is_first)
+    c.add_term({Calculation::named("−1", -1), turned, sine}, -turned.value * sine.value);
+  else
+    c.add_term({turned, sine}, turned.value * sine.value);
+  c.set_formula(fmt::format("pair ({}, {}) of {} turned by position {}", first + pair, first + pair + half,
+                            from.name(), token));
   c.finish_sum("rotation");
 }
 

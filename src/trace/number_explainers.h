@@ -26,6 +26,7 @@ void explain_norm_stage(Calculation& c, NormSite site, NormStage stage);
 // number_attention.cpp: projections, q/k norm, RoPE, W_o; for latent attention too
 void explain_projection(Calculation& c);
 void explain_normed_head(Calculation& c);
+void explain_rope_angle(Calculation& c);  ///< the angle, its cosine and sine
 void explain_rotated(Calculation& c);
 void explain_latent(Calculation& c);
 void explain_out_proj(Calculation& c);

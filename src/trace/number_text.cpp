@@ -131,6 +131,7 @@ class NumberText {
     line("  {}",
          text(e_.agrees ? Text::number_agrees : Text::number_differs, fmt::format("{:.3g}", e_.difference),
               fmt::format("{:.6g}", e_.magnitude), fmt::format("{:.2g}", share)));
+    if (e_.edited) line("  {}", text(Text::number_edited));
     if (e_.exact)
       line("  {}", text(Text::number_exact, single(*e_.exact),
                         fmt::format("{:.3g}", std::fabs(*e_.exact - e_.value))));
@@ -199,6 +200,7 @@ void to_json(nlohmann::ordered_json& json, const NumberExplanation& e) {
   json["magnitude"] = number_json(e.magnitude);
   json["difference"] = number_json(e.difference);
   json["agrees"] = e.agrees;
+  if (e.edited) json["edited"] = true;
   if (e.exact) json["exact"] = number_json(*e.exact);
 }
 

@@ -1,6 +1,7 @@
 #include "trace/recorder.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include <fmt/format.h>
@@ -55,8 +56,8 @@ int64_t capture_bytes(const ModelConfig& config, const std::vector<Place>& place
   return bytes;
 }
 
-Recorder::Recorder(std::vector<Capture> captures, int64_t max_bytes, TraceSink* sink)
-    : captures_(std::move(captures)), sink_(sink) {
+Recorder::Recorder(std::vector<Capture> captures, int64_t max_bytes, TraceSink* sink, ThreadPool* pool)
+    : captures_(std::move(captures)), sink_(sink), pool_(pool) {
   const int64_t bytes = capture_bytes(captures_);
   if (bytes > max_bytes)
     throw Error(ErrorCode::out_of_memory,
@@ -69,7 +70,10 @@ Recorder::Recorder(std::vector<Capture> captures, int64_t max_bytes, TraceSink* 
     tensors_.push_back({capture.name, capture.shape, {}});
     if (sink_ == nullptr) tensors_.back().values.resize(static_cast<size_t>(capture.elements()));
   }
+  begun_.resize(tensors_.size());
   if (sink_ != nullptr) sink_->begin(tensors_);
+  for (size_t i = 0; i < tensors_.size(); i++)
+    memory_.push_back(sink_ != nullptr ? sink_->memory(i) : tensors_[i].values.data());
 }
 
 Recorder::Layout Recorder::layout_of(const Capture& capture) {
@@ -91,7 +95,64 @@ Recorder::Layout Recorder::layout_of(const Capture& capture) {
 }
 
 void Recorder::see(const ProbedValue& value) {
-  for (const size_t tensor : slots_.at(key(value.place))) keep(tensor, value);
+  for (const size_t tensor : slots_.at(key(value.place))) {
+    if (!begun_[tensor]) begin(tensor, value);
+    if (memory_[tensor] == nullptr || memory_[tensor] != value.rows.data)  // else it was formed there
+      if (!keep_rows_at_once(tensor, value)) keep(tensor, value);
+  }
+}
+
+// What comes in pieces may leave gaps (tokens that an expert does not see): they are 0.
+void Recorder::begin(size_t tensor, const ProbedValue& value) {
+  begun_[tensor] = true;
+  const bool complete = value.row_tokens == nullptr && value.rows.n == layouts_[tensor].n_rows;
+  if (!complete) zero(tensor);
+}
+
+// A sink's memory may hold anything; vectors are 0 from the start.
+void Recorder::zero(size_t tensor) {
+  if (sink_ != nullptr && memory_[tensor] != nullptr)
+    std::fill_n(memory_[tensor], captures_[tensor].elements(), 0.0f);
+}
+
+std::vector<TracedTensor> Recorder::take() {
+  for (size_t tensor = 0; tensor < begun_.size(); tensor++)
+    if (!begun_[tensor]) zero(tensor);
+  return std::move(tensors_);
+}
+
+bool Recorder::is_whole(const Layout& at) const {
+  return at.columns.empty() && at.kept_rows == at.n_rows &&
+         std::none_of(at.head_slot.begin(), at.head_slot.end(), [](int64_t slot) { return slot < 0; });
+}
+
+float* Recorder::storage(const Place& place, int64_t n) {
+  for (const size_t tensor : slots_.at(key(place)))
+    if (memory_[tensor] != nullptr && is_whole(layouts_[tensor]) && captures_[tensor].elements() == n)
+      return memory_[tensor];
+  return nullptr;
+}
+
+// Whole rows of consecutive tokens, which is most of a large capture: copied by all threads. (Nearly all of the time is the
+// system's, handing out new pages.)
+bool Recorder::keep_rows_at_once(size_t tensor, const ProbedValue& value) {
+  const Layout& at = layouts_[tensor];
+  const Rows& rows = value.rows;
+  if (memory_[tensor] == nullptr || at.by_head || value.row_tokens != nullptr || !is_whole(at) ||
+      rows.width != at.width)
+    return false;
+  LIULI_CHECK(value.first_position + rows.n <= at.n_rows);
+  float* to = memory_[tensor] + value.first_position * at.width;
+  const auto copy = [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; i++)
+      std::memcpy(to + i * at.width, rows.row(i), static_cast<size_t>(at.width) * sizeof(float));
+  };
+  constexpr int64_t kFloatsWorthAThread = 1 << 14;
+  if (pool_ != nullptr)
+    pool_->parallel_for(rows.n, copy, std::max<int64_t>(1, kFloatsWorthAThread / at.width));
+  else
+    copy(0, rows.n, 0);
+  return true;
 }
 
 void Recorder::keep(size_t tensor, const ProbedValue& value) {
@@ -121,10 +182,10 @@ void Recorder::keep(size_t tensor, const ProbedValue& value) {
 }
 
 void Recorder::write(size_t tensor, int64_t first, const float* values, int64_t n) {
-  if (sink_ != nullptr)
-    sink_->write(tensor, first, values, n);
+  if (memory_[tensor] != nullptr)
+    std::copy_n(values, n, memory_[tensor] + first);
   else
-    std::copy_n(values, n, tensors_[tensor].values.data() + first);
+    sink_->write(tensor, first, values, n);
 }
 
 bool Recorder::needs_one_pass() const {

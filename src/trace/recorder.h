@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/thread_pool.h"
 #include "liuli/trace.h"
 #include "model/probe.h"
 #include "trace/captures.h"
@@ -20,11 +21,15 @@ class Recorder : public Probe {
   /// both.
   Recorder(const ModelConfig& config, const std::vector<Place>& places, TokenCounts counts, int64_t max_bytes)
       : Recorder(whole_captures(config, places, counts), max_bytes) {}
-  /// The same for parts of values; they go to `sink` if there is one, and are kept otherwise.
-  Recorder(std::vector<Capture> captures, int64_t max_bytes, TraceSink* sink = nullptr);
+  /// The same for parts of values; they go to `sink` if there is one, and are kept otherwise. Large values are copied by
+  /// the threads of `pool`, if there is one.
+  Recorder(std::vector<Capture> captures, int64_t max_bytes, TraceSink* sink = nullptr,
+           ThreadPool* pool = nullptr);
 
   bool wants(const Place& place) const override { return slots_.count(key(place)) != 0; }
   void see(const ProbedValue& value) override;
+  bool may_change(const Place&) const override { return false; }
+  float* storage(const Place& place, int64_t n) override;
 
   /// Scores before the mask need every key at once: the prompt must come in one pass.
   bool needs_one_pass() const;
@@ -32,7 +37,7 @@ class Recorder : public Probe {
   bool needs_every_logit() const;
 
   /// Names and shapes; the values too unless they went to a sink.
-  std::vector<TracedTensor> take() { return std::move(tensors_); }
+  std::vector<TracedTensor> take();
 
  private:
   // A value as rows of numbers: [token][everything else], of score-like points [head] before them.
@@ -44,7 +49,11 @@ class Recorder : public Probe {
     std::vector<int64_t> columns;  // the kept ones; empty: all
   };
   static Layout layout_of(const Capture& capture);
+  bool is_whole(const Layout& layout) const;
   void keep(size_t tensor, const ProbedValue& value);
+  void begin(size_t tensor, const ProbedValue& value);
+  void zero(size_t tensor);
+  bool keep_rows_at_once(size_t tensor, const ProbedValue& value);
   void write(size_t tensor, int64_t first, const float* values, int64_t n);
 
   static uint64_t key(const Place& place) {
@@ -57,7 +66,10 @@ class Recorder : public Probe {
   std::vector<Capture> captures_;
   std::vector<Layout> layouts_;
   std::vector<TracedTensor> tensors_;
+  std::vector<float*> memory_;  ///< of every tensor; null: through the sink
+  std::vector<bool> begun_;     ///< whether anything of it came
   TraceSink* sink_;
+  ThreadPool* pool_;
   std::vector<float> row_;
   std::unordered_map<uint64_t, std::vector<size_t>> slots_;
 };

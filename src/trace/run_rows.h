@@ -38,6 +38,7 @@ class RunRows final : public Probe {
 
   bool wants(const Place& place) const override { return missing_places_.count(key(place)) != 0; }
   void see(const ProbedValue& value) override;
+  bool may_change(const Place&) const override { return false; }
 
  private:
   using PlaceKey = std::tuple<int, int, int, int>;

@@ -18,6 +18,7 @@ import threading
 import time
 import unittest
 import xml.dom.minidom
+import zlib
 import zipfile
 
 PROGRAM = sys.argv[1]
@@ -371,6 +372,28 @@ class Numbers(Case):
             self.assertGreater(len(picture.getElementsByTagName("title")), 9)
             self.assertTrue(self.succeed("heatmap", kind[0], TINY, "--ids", "1,2,3,4", *kind[1:]).stdout)
 
+    def read_png(self, path):
+        with open(path, "rb") as file:
+            data = file.read()
+        self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
+        chunks, at = {}, 8
+        while at < len(data):
+            n = int.from_bytes(data[at:at + 4], "big")
+            kind, body = data[at + 4:at + 8], data[at + 8:at + 8 + n]
+            self.assertEqual(zlib.crc32(kind + body), int.from_bytes(data[at + 8 + n:at + 12 + n], "big"))
+            chunks[kind] = chunks.get(kind, b"") + body
+            at += 12 + n
+        width, height = int.from_bytes(chunks[b"IHDR"][:4], "big"), int.from_bytes(chunks[b"IHDR"][4:8], "big")
+        self.assertEqual(len(zlib.decompress(chunks[b"IDAT"])), height * (width + 1))
+        return chunks
+
+    def test_pictures_come_as_png_too(self):
+        for kind in (["attention", "--layer", "1"], ["residual"], ["lens"]):
+            output = self.path(kind[0] + ".png")
+            self.succeed("heatmap", kind[0], TINY, "--ids", "1,2,3,4", *kind[1:], "-o", output)
+            self.assertIn(b"position" if kind[0] != "attention" else b"query", self.read_png(output)[b"iTXt"])
+        self.fail_with("usage", "heatmap", "residual", TINY, "--ids", "1,2", "-o", self.path("x.gif"))
+
     def test_points_are_listed(self):
         names = [point["name"] for point in json.loads(self.succeed("points", "--json").stdout)]
         self.assertIn("blocks.N.resid_post", names)
@@ -505,6 +528,20 @@ class Explain(Case):
         self.assertEqual([each["name"] for each in both], ["embed[0,0]", "embed[1,0]"])
         self.fail_with("usage", *run, "--at", "embed[9,0]")
         self.fail_with("usage", *run)
+
+    def test_numbers_of_an_edited_run_are_explained(self):
+        run = ("explain", TINY, "--ids", "1,2,3,4", "--edit", "blocks.0.mlp_out[2,5] = 3")
+        after = json.loads(self.succeed(*run, "--at", "blocks.0.resid_post[2,5]", "--json").stdout)
+        self.assertTrue(after["agrees"])
+        self.assertIn(3, [operand["value"] for term in after["terms"] for operand in term["operands"]])
+        self.assertNotIn("edited", after)
+        itself = json.loads(self.succeed(*run, "--at", "blocks.0.mlp_out[2,5]", "--json").stdout)
+        self.assertEqual((itself["value"], itself["edited"]), (3, True))
+        self.assertIn("an edit wrote here", self.succeed(*run, "--at", "blocks.0.mlp_out[2,5]", "--lang", "en").stdout)
+        line = self.fail_with("usage", *run, "--at", "blocks.0.resid_pre[2,5]")
+        self.assertIn("comes after blocks.0.resid_pre", line)
+
+    def test_what_explain_lacks_is_said(self):
         self.fail_with("usage", "explain", TINY, "--at", "embed[0,0]")
         self.fail_with("usage", "explain")
 
@@ -649,6 +686,15 @@ class Diff(Case):
         self.assertEqual(report["predicted_tokens"], 63 * 3 + 7)
         out = self.succeed("diff", self.Q4, TINY, "--file", text, "--trace-positions", "16").stdout
         self.assertIn("the first 16 of", out)
+
+    def test_an_edited_run_is_compared_with_the_unedited_one(self):
+        report = self.compare(TINY, "--ids", "1,2,3,4,5", "--edit", "blocks.1.mlp_out[3,:] *= 0")
+        self.assertEqual(report["first_divergence"]["name"], "blocks.1.mlp_out")
+        self.assertGreater(report["kl"]["max"], 0)
+        self.assertEqual(self.compare(TINY, TINY, "--ids", "1,2,3,4,5", "--edit", "blocks.1.mlp_out[3,:] *= 0")["kl"], report["kl"])
+        line = self.fail_with("not_found", "diff", TINY, "--ids", "1,2,3", "--edit", "blocks.7.mlp_out = 0")
+        self.assertIn("blocks.7.mlp_out", line)
+        self.fail_with("usage", "diff", TINY, "--ids", "1,2,3,4,5,6", "--context", "3", "--edit", "blocks.1.mlp_out[-1,:] = 0")
 
     def test_a_limit_turns_into_an_exit_code(self):
         self.succeed("diff", self.Q4, TINY, *self.TEXT, "--fail-above", "10")
@@ -937,6 +983,9 @@ class EditsAndSweeps(Case):
         with open(self.path("x.svg"), encoding="utf-8") as file:
             self.assertEqual(file.read().count("<rect"), 1 + len(effect))
         self.assertEqual(json.loads(self.sweep("--json", "--one-by-one").stdout)["values"], result["values"])
+        self.sweep("--picture", self.path("x.png"))
+        with open(self.path("x.png"), "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
 
     def test_a_sweep_goes_on_from_its_journal(self):
         journal = self.path("journal")

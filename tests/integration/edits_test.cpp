@@ -5,6 +5,7 @@
 
 #include "formats/npy.h"
 #include "golden_support.h"
+#include "liuli/diff.h"
 #include "liuli/edit.h"
 
 namespace liuli::golden {
@@ -266,6 +267,67 @@ TEST(Edits, ThatCannotBeMeantAreRefusedBeforeTheRun) {
   EXPECT_THROW(EditHooks(engine, {steer}, kIds), Error);
   Engine latent = load_tiny("deepseek_v3");
   expect_error(latent, "blocks.0.attn.k = 0", "cannot be changed");
+}
+
+TEST(Edits, OfRopeAnglesTurnTheirLayerAlone) {
+  Engine engine = load_tiny("llama");
+  const auto q = traced(engine, "blocks.0.attn.q"), turned = traced(engine, "blocks.0.attn.rot_q"),
+             angle = traced(engine, "blocks.0.attn.rope_angle"),
+             cos = traced(engine, "blocks.0.attn.rope_cos"), sin = traced(engine, "blocks.0.attn.rope_sin");
+  const ModelConfig& c = engine.config();
+  const auto half = width_of(angle), head = static_cast<size_t>(c.head_dim), row = width_of(q);
+  ASSERT_EQ(half, head / 2);
+  for (size_t t = 0; t < kIds.size(); t++)
+    for (size_t i = 0; i < half; i++) {
+      const double frequency =
+          std::pow(c.ropes[0].theta, -2.0 * static_cast<double>(i) / static_cast<double>(head));
+      EXPECT_NEAR(angle[t * half + i], static_cast<double>(t) * frequency, 1e-6);
+      EXPECT_NEAR(cos[t * half + i], std::cos(static_cast<double>(t) * frequency), 1e-6);
+      for (size_t h = 0; h < row / head; h++) {
+        const size_t at = t * row + h * head + i;
+        EXPECT_NEAR(turned[at], q[at] * cos[t * half + i] - q[at + half] * sin[t * half + i], 1e-5);
+      }
+    }
+  const std::string still = "blocks.0.attn.rope_angle = 0";
+  EXPECT_TRUE(traced(engine, "blocks.0.attn.rot_q", {still}) == q);
+  EXPECT_FALSE(traced(engine, "blocks.1.attn.rot_q", {still}) == traced(engine, "blocks.1.attn.q", {still}));
+  EXPECT_TRUE(traced(engine, "blocks.1.attn.rope_cos", {still}) == traced(engine, "blocks.1.attn.rope_cos"));
+}
+
+TEST(Edits, OfOneRunShowInItsDifferenceFromTheOther) {
+  Engine engine = load_tiny("llama"), plain = load_tiny("llama");
+  const EditHooks edits(engine, {parse_edit(engine, "blocks.1.attn_out[3,:] += 1")}, kIds);
+  DiffSettings settings;
+  settings.hooks = edits.hooks();
+  const DiffReport report = diff(engine, plain, kIds, settings);
+  edits.require_all_applied();
+  ASSERT_TRUE(report.first_divergence);
+  EXPECT_EQ(report.points.at(*report.first_divergence).name, "blocks.1.attn_out");
+  EXPECT_EQ(report.points.at(*report.first_divergence).coordinate.at(0), 3);
+  for (int i = 0; i < 3; i++) EXPECT_EQ(report.kl.at(static_cast<size_t>(i)), 0) << "before the edited token";
+  EXPECT_GT(report.max_kl, 1e-6);
+  const EditHooks late(engine, {parse_edit(engine, "blocks.1.attn_out[300,:] += 1")},
+                       std::vector<int>(400, 3));
+  settings.hooks = late.hooks();
+  diff(engine, plain, kIds, settings);
+  EXPECT_THROW(late.require_all_applied(), Error);
+}
+
+TEST(Edits, ShowInTheNumbersThatAreExplained) {
+  Engine engine = load_tiny("llama");
+  const EditHooks edits(engine, {parse_edit(engine, "blocks.0.mlp_out[4,2] = 7")}, kIds);
+  ExplainNumberSettings settings;
+  settings.hooks = edits.hooks();
+  const auto numbers = engine.explain(kIds, {"blocks.0.resid_post[4,2]", "blocks.0.mlp_out[4,2]"}, settings);
+  edits.require_all_applied();
+  const float expected = traced(engine, "blocks.0.resid_post", {"blocks.0.mlp_out[4,2] = 7"})[4 * 96 + 2];
+  EXPECT_EQ(static_cast<float>(numbers.at(0).value), expected);
+  EXPECT_TRUE(numbers[0].agrees) << "made of the edited number";
+  EXPECT_FALSE(numbers[0].edited);
+  EXPECT_EQ(numbers.at(1).value, 7);
+  EXPECT_TRUE(numbers[1].edited);
+  EXPECT_FALSE(numbers[1].agrees) << "an edited number is not what its formula gives";
+  EXPECT_THROW(engine.explain(kIds, {"blocks.0.attn_out[4,2]"}, settings), Error) << "the edit comes later";
 }
 
 TEST(Edits, ThatTouchNothingAreAnError) {

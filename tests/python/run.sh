@@ -8,11 +8,9 @@ cd "$(dirname "$0")/../.."
 folder=$1
 venv=build/python-venv
 
-[ -x $venv/bin/python ] || python3 -m venv $venv
-$venv/bin/python -m pip install -q --disable-pip-version-check numpy nanobind 'scikit-build-core>=0.10'
-# Without build isolation the paths of nanobind stay the same, and only what changed is built.
-$venv/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps . \
-  -C build-dir="$folder" -C cmake.define.LIULI_TESTS=ON
+# As a user does: into a new environment, with nothing in it, built in isolation; pip brings what pyproject.toml names.
+python3 -m venv --clear $venv
+$venv/bin/python -m pip install -q --disable-pip-version-check . -C build-dir="$folder" -C cmake.define.LIULI_TESTS=ON
 
 export LIULI_PROGRAM=$PWD/$folder/bin/liuli
 python=$PWD/$venv/bin/python

@@ -1,5 +1,6 @@
 """Edits through hooks against the same edits done by NumPy; and what a hook may and may not do."""
 
+import sys
 import threading
 import unittest
 
@@ -155,6 +156,30 @@ class Manners(unittest.TestCase):
         self.assertEqual((shapes, logits.shape, cache["pattern", 1].shape), ([(1, 9, 96)], (1, 9, 347), (1, 6, 9, 9)))
         stack = cache.decompose_resid()
         np.testing.assert_allclose(cache.logit_attrs(stack, 5).shape, (5, 1, 9))
+
+    def test_python_goes_on_while_the_engine_computes(self):
+        model = liuli.Model.load(GOLDEN / "llama", product_class="f32", threads=1)
+        tokens = list(range(1, 257)) * 2
+        model(tokens)
+        done = threading.Event()
+
+        def work():
+            for _ in range(8):
+                model(tokens[:500])
+            done.set()
+
+        steps, thread = 0, threading.Thread(target=work)
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1000)  # nobody is made to let go: only who releases the lock lets another thread run
+        try:
+            thread.start()
+            while not done.is_set():
+                steps += 1
+                done.wait(0.0005)
+            thread.join()
+        finally:
+            sys.setswitchinterval(before)
+        self.assertGreater(steps, 16, "the engine held the interpreter's lock")
 
     def test_threads_wait_for_each_other_and_get_the_same(self):
         expected, results = self.model(IDS), []

@@ -39,6 +39,22 @@ class Loading(unittest.TestCase):
             liuli.Model.load(GOLDEN / "llama", product_class="f16")
 
 
+class Package(unittest.TestCase):
+    def test_types_are_installed_beside_the_code(self):
+        folder = Path(liuli.__file__).parent
+        self.assertTrue((folder / "py.typed").exists())
+        stub = (folder / "_core.pyi").read_text()
+        for name in ("class Model", "def trace(", "def generate(", "def load("):
+            self.assertIn(name, stub)
+
+    def test_every_public_method_says_what_it_does(self):
+        for owner in (liuli.Model, type(liuli.Model.load(GOLDEN / "llama").run_with_cache([1, 2])[1])):
+            for name in dir(owner):
+                member = getattr(owner, name)
+                if not name.startswith("_") and callable(member) and member.__module__.startswith("liuli"):
+                    self.assertTrue(member.__doc__, f"{owner.__name__}.{name}")
+
+
 class RealModel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
