@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/isa_tables.h"
+#include "kernels/panel_samples.h"
 
 namespace liuli::kernels {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 constexpr int kPrompt = 512;
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
-
-struct AlignedBytes {
-  explicit AlignedBytes(size_t bytes) : storage(bytes + 64) {}
-  uint8_t* data() { return storage.data() + (64 - reinterpret_cast<uintptr_t>(storage.data()) % 64) % 64; }
-  std::vector<uint8_t> storage;
-};
 
 // Panels that already are bf16 tiles: expanding them is a copy.
 void copy_tiles(const uint8_t* panel, int64_t, int64_t begin, int64_t end, uint16_t* tiles) noexcept {
@@ -46,6 +41,28 @@ void prompt_product(benchmark::State& state, Isa isa, int d_out, int64_t k, int 
       benchmark::Counter(2e-9 * d_out * k * n_rows, benchmark::Counter::kIsIterationInvariantRate);
 }
 
+// The same with a stored type's panels, expanded on the way: 4096 × 4096, the panel of 16 random rows again and again.
+void typed_product(benchmark::State& state, Isa isa, DType type, int n_rows) {
+  constexpr int d_out = 4096, k = 4096;
+  const Kernels& kernels = *kernels_for(isa);
+  const size_t panel_bytes = panel_layout(type).bytes(k);
+  AlignedBytes w(panel_bytes * d_out / kPanelRows), packed(kernels.prompt.packed_bytes(n_rows, k)),
+      scratch(kernels.prompt.scratch_bytes(n_rows, k));
+  const auto rows = random_rows(type, kPanelRows, k, 1);
+  pack_panel(type, rows.data(), kPanelRows, k, w.data());
+  for (int p = 1; p < d_out / kPanelRows; p++) std::memcpy(w.data() + p * panel_bytes, w.data(), panel_bytes);
+  std::vector<float> x(static_cast<size_t>(n_rows) * k, 0.5f), y(static_cast<size_t>(n_rows) * d_out);
+  for (auto _ : state) {
+    for (int strip = 0; strip < (n_rows + 15) / 16; strip++)
+      kernels.prompt.pack_strip(x.data(), k, n_rows, k, strip, packed.data());
+    kernels.prompt.multiply(kernels.weights[static_cast<int>(type)], w.data(), panel_bytes, 0,
+                            d_out / kPanelRows, k, packed.data(), n_rows, y.data(), d_out, scratch.data());
+    benchmark::ClobberMemory();
+  }
+  state.counters["GFLOPS"] =
+      benchmark::Counter(2e-9 * d_out * k * n_rows, benchmark::Counter::kIsIterationInvariantRate);
+}
+
 struct Shape {
   int d_out, k;
 };
@@ -62,6 +79,16 @@ int register_all() {
         benchmark::RegisterBenchmark(name.c_str(), prompt_product, isa, s.d_out, s.k, n_rows);
       }
     }
+  }
+  for (Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+    const Kernels* kernels = kernels_for(isa);
+    if (!kernels) continue;
+    for (const DType type : all_types())
+      for (int n_rows : {48, kPrompt}) {
+        const std::string name = std::string("typed/") + kernels->name + '/' + dtype_info(type).name +
+                                 "/rows:" + std::to_string(n_rows);
+        benchmark::RegisterBenchmark(name.c_str(), typed_product, isa, type, n_rows);
+      }
   }
   return 0;
 }

@@ -5,7 +5,9 @@
 // it with each row: eight groups times eight rows of unrolled code would leave the micro-op cache. Both
 // compute, per sub-block, f = fma(float(Σ code·q), scale, f), then f = fma(minimum, Σ q, f): the same bits.
 #pragma once
-#include "kernels/granule_types.h"
+#include "kernels/granule_lattices.h"
+#include "kernels/granule_list.h"
+#include "kernels/granule_unpacked.h"
 #include "kernels/panels.h"
 
 namespace liuli::kernels {
@@ -34,15 +36,11 @@ LIULI_INLINE void prefetch_share(const uint8_t* body, int i) {
 template <class T>
 LIULI_INLINE void prefetch_next_end(const uint8_t* panel, int64_t k, int64_t chunk) {
   if constexpr (T::kEnd > 0) {
-    const int64_t chunks = k / kChunk, panel_bytes = (chunks * (T::kBytes + T::kEnd) + 63) / 64 * 64;
-    const uint8_t* end = panel + panel_bytes + chunks * T::kBytes + chunk * T::kEnd;
-    _mm_prefetch(reinterpret_cast<const char*>(end), _MM_HINT_T0);
+    const int64_t units = (k + 63) / 64, body = units * (T::kBytes / 4);
+    const int64_t panel_bytes = (body + units * (T::kEnd / 4) + 63) / 64 * 64;
+    const uint8_t* end = panel + panel_bytes + body + chunk * T::kEnd;
+    for (int i = 0; i < T::kEnd; i += 64) _mm_prefetch(reinterpret_cast<const char*>(end + i), _MM_HINT_T0);
   }
-}
-
-template <class T>
-LIULI_INLINE At chunk_at(const uint8_t* panel, int64_t k, int64_t chunk, int lane) {
-  return {panel + chunk * T::kBytes, panel + k / kChunk * T::kBytes + chunk * T::kEnd, lane};
 }
 
 LIULI_INLINE int groups_of(int64_t k, int64_t chunk) {
@@ -97,31 +95,6 @@ LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act) {
 }
 
 // ---- several rows, or part of a chunk -------------------------------------------------------------------
-
-template <class T>
-struct Unpacked {
-  static constexpr int kSubs = kChunk / T::kSub, kQuads = T::kSub / 4;
-  alignas(64) uint8_t codes[64][4 * Vec::kLanes];  // by four columns
-  alignas(64) float scale[kSubs][Vec::kLanes], minimum[kSubs][Vec::kLanes];
-};
-
-template <class T>
-LIULI_INLINE void unpack(const At& at, int groups, Unpacked<T>& out) {
-  const typename T::Scales scales = T::scales(at);
-  unroll<0, 8>([&](auto group) __attribute__((always_inline)) {
-    constexpr int g = decltype(group)::value, per_group = 32 / T::kSub;
-    if (g >= groups) return;
-    unroll<0, 8>([&](auto quad) __attribute__((always_inline)) {
-      constexpr int j = decltype(quad)::value;
-      Vec::store(out.codes[8 * g + j], T::template code<g, j>(at));
-    });
-    unroll<g * per_group, (g + 1) * per_group>([&](auto sub) __attribute__((always_inline)) {
-      constexpr int i = decltype(sub)::value;
-      Vec::store(out.scale[i], T::template scale<i>(scales, at));
-      if constexpr (T::kMinimum) Vec::store(out.minimum[i], T::template minimum<i>(scales, at));
-    });
-  });
-}
 
 // R rows share each code vector. `body`, if given: the chunk from which to prefetch on.
 template <class T, int R>
@@ -204,12 +177,12 @@ void decode_one_row(const uint8_t* panel, int64_t k, const ActivationChunk* act,
   }
   for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
     Vec::F& t = total[lane / Vec::kLanes];
-    if (T::kSub == 32 && whole * kChunk < k) {
+    if (T::kColumns < kChunk && whole * kChunk < k) {
       Unpacked<T> w;
       const int groups = groups_of(k, whole);
       unpack<T>(chunk_at<T>(panel, k, whole, lane), groups, w);
       Vec::store(tail[0], t);
-      dot_unpacked<T, 1>(w, nullptr, groups, act + whole, tail);
+      dot_unpacked<T, 1>(w, nullptr, groups * 32 / T::kSub, act + whole, tail);
       t = Vec::load_f32(tail[0]);
     }
     Vec::store(y + lane, t);
@@ -219,7 +192,9 @@ void decode_one_row(const uint8_t* panel, int64_t k, const ActivationChunk* act,
 template <class T>
 void decode_x16(const uint8_t* panel, int64_t k, const ActivationChunk* act, int n_rows, float* y,
                 ptrdiff_t ldy) noexcept {
-  if (n_rows == 1) return decode_one_row<T>(panel, k, act, y);
+  if constexpr (!kLattice<T>) {
+    if (n_rows == 1) return decode_one_row<T>(panel, k, act, y);
+  }
   for (int m = 0; m < n_rows; m += kRowsAtOnce)
     decode_rows<T>(panel, k, act + m, n_rows, n_rows - m < kRowsAtOnce ? n_rows - m : kRowsAtOnce,
                    y + m * ldy, ldy);

@@ -3,7 +3,9 @@
 // from the panel) or "chunked" (a chunk of 256 columns is decoded to f32 in L1 first; 16 KiB).
 #pragma once
 #include "kernels/fixed16_lanes.h"
-#include "kernels/granule_types.h"
+#include "kernels/granule_fp8.h"
+#include "kernels/granule_list.h"
+#include "kernels/granule_unpacked.h"
 #include "kernels/isa_tables.h"
 #include "kernels/panels.h"
 
@@ -106,12 +108,32 @@ template <class T>
 void decode_granules(const uint8_t* panel, int64_t k, int64_t chunk, int begin, int end,
                      float (*out)[kPanelRows]) {
   for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-    const At at{panel + chunk * T::kBytes, panel + k / kChunk * T::kBytes + chunk * T::kEnd, lane};
+    const At at = chunk_at<T>(panel, k, chunk, lane);
     const typename T::Scales scales = T::scales(at);
     unroll<0, 8>([&](auto group) __attribute__((always_inline)) {
       constexpr int g = decltype(group)::value;
       if (g >= begin && g < end) decode_group<T, g>(scales, at, out + 32 * (g - begin));
     });
+  }
+}
+
+// Lattice points: their codes first, in L1.
+template <class T>
+void decode_points(const uint8_t* panel, int64_t k, int64_t chunk, int begin, int end,
+                   float (*out)[kPanelRows]) {
+  Unpacked<T> w;
+  for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
+    unpack_points<T>(chunk_at<T>(panel, k, chunk, lane), begin, end, w);
+    for (int quad = 8 * begin; quad < 8 * end; quad++) {
+      const Vec::I code = Vec::load(w.codes[quad]);
+      const Vec::F scale = Vec::load_f32(w.scale[4 * quad / T::kSub]);
+      unroll<0, 4>([&](auto byte) __attribute__((always_inline)) {
+        constexpr int b = decltype(byte)::value;
+        const Vec::F signed_code =
+            Vec::sub(Vec::unsigned_byte<b>(code), Vec::set(static_cast<float>(1 << T::kOffset)));
+        Vec::store(out[4 * (quad - 8 * begin) + b] + lane, Vec::mul(signed_code, scale));
+      });
+    }
   }
 }
 
@@ -292,21 +314,15 @@ void set_float_kernels(WeightTable& table) {
   set_plain<PlainF16>(entry(DType::f16));
   set_plain<PlainBf16>(entry(DType::bf16));
   entry(DType::f16).expand_fixed16 = plain_expand_fixed16<PlainF16>;
+  set_fp8(entry(DType::f8_e4m3_b128));
   for_each_granule_type([&](auto t) {
     using T = decltype(t);
     set_chunked<decode_granules<T>>(entry(T::kType));
   });
-  set_chunked<decode_file_rows<DType::iq1_s>>(entry(DType::iq1_s));
-  set_chunked<decode_file_rows<DType::iq1_m>>(entry(DType::iq1_m));
-  set_chunked<decode_file_rows<DType::iq2_xxs>>(entry(DType::iq2_xxs));
-  set_chunked<decode_file_rows<DType::iq2_xs>>(entry(DType::iq2_xs));
-  set_chunked<decode_file_rows<DType::iq2_s>>(entry(DType::iq2_s));
-  set_chunked<decode_file_rows<DType::iq3_xxs>>(entry(DType::iq3_xxs));
-  set_chunked<decode_file_rows<DType::iq3_s>>(entry(DType::iq3_s));
-  set_chunked<decode_file_rows<DType::tq1_0>>(entry(DType::tq1_0));
-  set_chunked<decode_file_rows<DType::tq2_0>>(entry(DType::tq2_0));
-  set_chunked<decode_file_rows<DType::mxfp4>>(entry(DType::mxfp4));
-  set_chunked<decode_file_rows<DType::nvfp4>>(entry(DType::nvfp4));
+  for_each_lattice_type([&](auto t) {
+    using T = decltype(t);
+    set_chunked<decode_points<T>>(entry(T::kType));
+  });
   set_chunked<decode_file_rows<DType::i8>>(entry(DType::i8));
   set_chunked<decode_file_rows<DType::i16>>(entry(DType::i16));
   set_chunked<decode_file_rows<DType::i32>>(entry(DType::i32));

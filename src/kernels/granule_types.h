@@ -6,12 +6,15 @@
 //   kOffset         log2 of the offset taken off a code, or −1
 //   kMinimum        weight = scale · (code − offset) [+ minimum]
 //   kInOrder        lines are read in the order they lie (for prefetching)
+//   kColumns        columns of a block: a row may end after any
 //   kBytes, kEnd    bytes of a chunk of 256 columns, and of its line at the panel's end
 //   Scales, scales(at)         what a chunk's scales have in common, unpacked once
 //   scale<i>, minimum<i>       of sub-block i, with the arithmetic of decode_row: products rounded once,
 //   never fused code<g, j>                 four unsigned codes per lane: columns 32 g + 4 j …
 #pragma once
 #include <cstdint>
+
+#include "kernels/panels.h"
 
 namespace liuli::kernels {
 namespace {
@@ -25,8 +28,18 @@ struct At {
   __attribute__((always_inline)) Vec::F half(int offset) const {
     return Vec::load_half(body + offset + 2 * lane);
   }
+  /// Line i of the section at the panel's end, 16 bytes.
+  __attribute__((always_inline)) Vec::I byte_at_end(int i) const {
+    return Vec::load_u8(end + kPanelRows * i + lane);
+  }
   __attribute__((always_inline)) Vec::F half_at_end() const { return Vec::load_half(end + 2 * lane); }
 };
+
+/// The section at the panel's end comes after the units of 64 columns.
+template <class T>
+LIULI_INLINE At chunk_at(const uint8_t* panel, int64_t k, int64_t chunk, int lane) {
+  return {panel + chunk * T::kBytes, panel + (k + 63) / 64 * (T::kBytes / 4) + chunk * T::kEnd, lane};
+}
 
 LIULI_INLINE Vec::I low_nibbles(Vec::I v) { return Vec::band(v, Vec::bytes(15)); }
 LIULI_INLINE Vec::F minus(Vec::F v) { return Vec::mul(v, Vec::set(-1.0f)); }
@@ -38,6 +51,7 @@ struct Q45K {
   static constexpr DType kType = five ? DType::q5_k : DType::q4_k;
   static constexpr int kSub = 32, kOffset = -1, kBytes = five ? 2816 : 2304, kEnd = 0;
   static constexpr bool kMinimum = true, kInOrder = false;
+  static constexpr int kColumns = kChunk;
   static constexpr int kHigh = 256, kCodes = five ? 768 : 256;
 
   struct Scales {
@@ -78,6 +92,7 @@ struct Q6K {
   static constexpr DType kType = DType::q6_k;
   static constexpr int kSub = 16, kOffset = 5, kBytes = 3328, kEnd = 32;
   static constexpr bool kMinimum = false, kInOrder = false;
+  static constexpr int kColumns = kChunk;
 
   struct Scales {
     Vec::F d;
@@ -99,6 +114,7 @@ struct Q2K {
   static constexpr DType kType = DType::q2_k;
   static constexpr int kSub = 16, kOffset = -1, kBytes = 1344, kEnd = 0;
   static constexpr bool kMinimum = true, kInOrder = false;
+  static constexpr int kColumns = kChunk;
 
   struct Scales {
     Vec::F d, minus_dmin;
@@ -123,6 +139,7 @@ struct Q3K {
   static constexpr DType kType = DType::q3_k;
   static constexpr int kSub = 16, kOffset = 2, kBytes = 1728, kEnd = 32;
   static constexpr bool kMinimum = false, kInOrder = false;
+  static constexpr int kColumns = kChunk;
 
   struct Scales {
     Vec::F d;
@@ -159,6 +176,7 @@ struct IQ4XS {
   static constexpr DType kType = DType::iq4_xs;
   static constexpr int kSub = 32, kOffset = 7, kBytes = 2176, kEnd = 0;
   static constexpr bool kMinimum = false, kInOrder = false;
+  static constexpr int kColumns = kChunk;
 
   struct Scales {
     Vec::F d;
@@ -191,6 +209,7 @@ struct Blocks32 {
   static constexpr int kCodeBytes = codes == Codes32::byte ? 32 : 16;
   static constexpr int kBlock = 2 + 2 * kMinimum + 4 * kBit + kCodeBytes, kUnit = 32 * kBlock;
   static constexpr int kSub = 32, kOffset = offset, kBytes = 4 * kUnit, kEnd = 0;
+  static constexpr int kColumns = 32;
   static constexpr int kHigh = 64 + 64 * kMinimum, kCodes = kHigh + 128 * kBit;
 
   struct Scales {};
@@ -236,13 +255,6 @@ LIULI_INLINE void unroll(F&& f) {
     f(Index<begin>{});
     unroll<begin + 1, end>(f);
   }
-}
-
-/// f<T>() for every granule type.
-template <class F>
-LIULI_INLINE void for_each_granule_type(F&& f) {
-  f(Q40{}), f(Q41{}), f(Q50{}), f(Q51{}), f(Q80{}), f(IQ4NL{});
-  f(Q2K{}), f(Q3K{}), f(Q4K{}), f(Q5K{}), f(Q6K{}), f(IQ4XS{});
 }
 
 }  // namespace

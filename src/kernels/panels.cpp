@@ -14,6 +14,7 @@ size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 enum class Kind {
   half,      // two bytes: a line of 32
   end_half,  // the same, in the section at the panel's end
+  end_byte,  // one byte: a line of 16 in that section
   granules,  // four bytes at a time: lines of 64
   offset,    // granules with every byte's top bit flipped
   bits,      // one granule, bit 4j + c moved to 8c + j
@@ -33,7 +34,7 @@ struct Form {
   int block, block_bytes;
   int blocks_per_unit;
   int unit_bytes;  // without the line at the panel's end
-  int end_bytes;
+  int end_bytes;   // of a unit
   int n_fields;
   Field fields[5];
 };
@@ -105,6 +106,18 @@ constexpr Form kForms[] = {
      0,
      4,
      {{half, 0, 0, 2}, {half, 2, 64, 2}, {bits, 4, 128, 4}, {granules, 8, 256, 16}}},
+    {DType::tq1_0, 256, 54, 1, 832, 32, 2, {{granules, 0, 0, 52}, {end_half, 52, 0, 2}}},
+    {DType::tq2_0, 256, 66, 1, 1024, 32, 2, {{granules, 0, 0, 64}, {end_half, 64, 0, 2}}},
+    {DType::iq1_s, 256, 50, 1, 768, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 48}}},
+    {DType::iq1_m, 256, 56, 1, 896, 0, 1, {{granules, 0, 0, 56}}},
+    {DType::iq2_xxs, 256, 66, 1, 1024, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 64}}},
+    {DType::iq2_xs, 256, 74, 1, 1152, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 72}}},
+    {DType::iq2_s, 256, 82, 1, 1280, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 80}}},
+    {DType::iq3_xxs, 256, 98, 1, 1536, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 96}}},
+    {DType::iq3_s, 256, 110, 1, 1728, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 108}}},
+    {DType::mxfp4, 32, 17, 2, 512, 32, 2, {{end_byte, 0, 0, 1}, {granules, 1, 0, 16}}},
+    {DType::nvfp4, 64, 36, 1, 576, 0, 1, {{granules, 0, 0, 36}}},
+    {DType::f8_e4m3_b128, 128, 132, 1, 2112, 0, 1, {{granules, 0, 0, 132}}},
     {DType::f32, 1, 4, 1, 64, 0, 1, {{granules, 0, 0, 4}}},
 };
 
@@ -128,11 +141,12 @@ uint32_t scatter_bits(uint32_t panel) {
 // Moves one field of one block; `to_panel` says in which direction.
 template <bool to_panel, class Block, class Panel>
 void move_field(const Field& field, Block* block, Panel* lines, int lane) {
-  if (field.bytes == 2) {
+  if (field.bytes < 4) {
+    const auto n = static_cast<size_t>(field.bytes);
     if constexpr (to_panel)
-      std::memcpy(lines + 2 * lane, block + field.file, 2);
+      std::memcpy(lines + field.bytes * lane, block + field.file, n);
     else
-      std::memcpy(block + field.file, lines + 2 * lane, 2);
+      std::memcpy(block + field.file, lines + field.bytes * lane, n);
     return;
   }
   for (int i = 0; i < field.bytes / 4; i++) {
@@ -164,8 +178,9 @@ void move_blocks(const Form& form, Block* block, Panel* panel, int lane, int64_t
     const int second = static_cast<int>(b % form.blocks_per_unit);
     for (int f = 0; f < form.n_fields; f++) {
       const Field& field = form.fields[f];
-      Panel* lines = field.kind == end_half ? end_section + b * form.end_bytes
-                                            : unit + field.panel + second * 16 * field.bytes;
+      const bool at_end = field.kind == end_half || field.kind == end_byte;
+      Panel* lines = at_end ? end_section + b / form.blocks_per_unit * form.end_bytes : unit + field.panel;
+      lines += second * 16 * field.bytes;
       move_field<to_panel>(field, block, lines, lane);
     }
   }

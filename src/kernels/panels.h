@@ -13,17 +13,24 @@
 //   Q2_K            (d)(dmin)[4 scales][16 qs]                   qs[8(g/4)+j] >> 2(g%4), & 3
 //   Q3_K            [3 scales][8 hmask][16 qs] … (d)             the same, bit g of hmask[j] becomes bit 2
 //   IQ4_XS          (d)(scales_h)[1 scales_l][32 qs]             qs[4g+j] low nibble for j < 4, qs[4g+j−4] high nibble above
+//   TQ2_0           [16 qs] … (d)                                as Q2_K, from line 0
+//   TQ1_0           [12 of 5 digits][1 of 4 digits] … (d)        digit of line j (g < 5: digit g of line j; above: digits of lines 8 … 12)
+//   IQ1 IQ2 IQ3     the file's granules in order … (d)           points of a lattice, signs and scales: granule_lattices.h
 //                   per 64 columns (blocks 0 and 1)
 //   Q8_0            (d0)(d1)[8 q0][8 q1], bytes xor 0x80         q[j]
 //   Q4_0 IQ4_NL     (d0)(d1)[4 q0][4 q1]                         q[j] low nibble for j < 4, q[j−4] high nibble above
 //   Q4_1            (d0)(d1)(m0)(m1)[4 q0][4 q1]                 the same
 //   Q5_0 Q5_1       like Q4_0 Q4_1, [1 qh0][1 qh1] before q      the same, bit j of byte c of qh becomes bit 4 of column 4j + c
+//   MXFP4           [4 q0][4 q1] … (e: 16 bytes each)            as Q4_0
+//   NVFP4           [1 scales][8 q], one block                   of 16: q[2s + j % 2], low nibble for j < 2, high above
+//                   per 128 columns
+//   FP8 E4M3        [1 f32 scale][32 q]                          q[j]
 //   F16 BF16        per 2 columns: [16 rows][2 columns]
 //   F32             per column: [16 rows]
 //
-// "…" marks a 32-byte line that would leave the next super-block unaligned: these d lines lie together at the
-// panel's end. Q5's qh has its bits moved (4j + c to 8c + j), so that one shift lands a bit in place; Q8_0's
-// xor makes the bytes unsigned. All other types have the "rows" form: file rows one after another, each
+// "…" marks a 32-byte line (or one of 16 bytes) that would leave the next super-block unaligned: these d lines
+// lie together at the panel's end. Q5's qh has its bits moved (4j + c to 8c + j), so that one shift lands a bit in place; Q8_0's
+// xor makes the bytes unsigned. Integers and F64 have the "rows" form: file rows one after another, each
 // padded to a multiple of 4 bytes.
 #pragma once
 #include "kernels/kernels.h"

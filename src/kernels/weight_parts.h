@@ -5,9 +5,11 @@
 namespace liuli::kernels {
 
 void set_decode_avx2(WeightTable& table) noexcept;
+void set_lattice_avx2(WeightTable& table) noexcept;
 void set_float_avx2(WeightTable& table) noexcept;  ///< decode_f32, product_f32 and expand_bf16
 
 void set_decode_avx512(WeightTable& table) noexcept;
+void set_lattice_avx512(WeightTable& table) noexcept;
 void set_float_avx512(WeightTable& table) noexcept;
 
 }  // namespace liuli::kernels

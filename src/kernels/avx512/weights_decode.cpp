@@ -6,12 +6,13 @@
 namespace liuli::kernels {
 
 void set_decode_avx512(WeightTable& table) noexcept {
-  for_each_granule_type([&](auto t) {
+  const auto set = [&](auto t) {
     using T = decltype(t);
     WeightKernels& w = table.by_type[static_cast<int>(T::kType)];
     w.integer_decode = true;
     w.decode_x16 = decode_x16<T>;
-  });
+  };
+  for_each_granule_type(set);
 }
 
 }  // namespace liuli::kernels

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/half.h"
+#include "kernels/scalar/decode_blocks.h"
 
 namespace liuli::kernels {
 namespace {
@@ -122,6 +123,49 @@ void split_iq4_xs(const uint8_t* block, int, BlockCodes& out) noexcept {
   }
 }
 
+// ---- FP4 and ternary --------------------------------------------------------------------------------------
+
+// Twice the values of E2M1 plus 16; the scales are halved.
+constexpr uint8_t kFp4DoubledPlus16[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
+
+void split_mxfp4(const uint8_t* block, int n, BlockCodes& out) noexcept {
+  for (int b = 0; b < n / 32; b++, block += 17) {
+    out.scale[b] = half_of_e8m0(block[0]);
+    out.minimum[b] = 0.0f;
+    for (int i = 0; i < 32; i++) out.code[32 * b + i] = kFp4DoubledPlus16[nibble(block + 1, i)];
+  }
+}
+
+void split_nvfp4(const uint8_t* block, int n, BlockCodes& out) noexcept {
+  for (int s = 0; s < n / 16; s++) {
+    const uint8_t* q = block + s / 4 * 36 + 4 + s % 4 * 8;
+    out.scale[s] = half_of_e4m3(block[s / 4 * 36 + s % 4]);
+    out.minimum[s] = 0.0f;
+    for (int i = 0; i < 16; i++) out.code[16 * s + i] = kFp4DoubledPlus16[(q[i % 8] >> 4 * (i / 8)) & 15];
+  }
+}
+
+void fill_scales(BlockCodes& out, float scale) {
+  for (int g = 0; g < 8; g++) out.scale[g] = scale, out.minimum[g] = 0.0f;
+}
+
+void split_tq2_0(const uint8_t* block, int, BlockCodes& out) noexcept {
+  fill_scales(out, half_at(block + 64));
+  for (int i = 0; i < 256; i++) out.code[i] = static_cast<uint8_t>(two_bits(block, i));
+}
+
+void split_tq1_0(const uint8_t* block, int, BlockCodes& out) noexcept {
+  fill_scales(out, half_at(block + 52));
+  uint8_t* code = out.code;
+  const auto digits = [&](int first, int n, int count) {
+    for (int k = 0, power = 1; k < count; k++, power *= 3)
+      for (int i = 0; i < n; i++) *code++ = static_cast<uint8_t>(trit(block[first + i], power) + 1);
+  };
+  digits(0, 32, 5);
+  digits(32, 16, 5);
+  digits(48, 4, 4);
+}
+
 struct Entry {
   DType type;
   BlockCodesType codes;
@@ -139,6 +183,17 @@ constexpr Entry kEntries[] = {
     {DType::q5_k, {32, 0, true, split_q5_k}},
     {DType::q6_k, {16, 32, false, split_q6_k}},
     {DType::iq4_xs, {32, 128, false, split_iq4_xs}},
+    {DType::mxfp4, {32, 16, false, split_mxfp4}},
+    {DType::nvfp4, {16, 16, false, split_nvfp4}},
+    {DType::tq1_0, {32, 1, false, split_tq1_0}},
+    {DType::tq2_0, {32, 1, false, split_tq2_0}},
+    {DType::iq1_s, {32, 16, false, split_iq1_s}},
+    {DType::iq1_m, {16, 16, false, split_iq1_m}},
+    {DType::iq2_xxs, {32, 128, false, split_iq2_xxs}},
+    {DType::iq2_xs, {16, 128, false, split_iq2_xs}},
+    {DType::iq2_s, {16, 128, false, split_iq2_s}},
+    {DType::iq3_xxs, {32, 128, false, split_iq3_xxs}},
+    {DType::iq3_s, {32, 128, false, split_iq3_s}},
 };
 
 }  // namespace

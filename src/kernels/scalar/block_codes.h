@@ -22,6 +22,15 @@ struct BlockCodesType {
   void (*split)(const uint8_t* blocks, int n, BlockCodes& out) noexcept;
 };
 
+// IQ1, IQ2, IQ3 (block_codes_iq.cpp): a super-block of 256.
+void split_iq1_s(const uint8_t* block, int n, BlockCodes& out) noexcept;
+void split_iq1_m(const uint8_t* block, int n, BlockCodes& out) noexcept;
+void split_iq2_xxs(const uint8_t* block, int n, BlockCodes& out) noexcept;
+void split_iq2_xs(const uint8_t* block, int n, BlockCodes& out) noexcept;
+void split_iq2_s(const uint8_t* block, int n, BlockCodes& out) noexcept;
+void split_iq3_xxs(const uint8_t* block, int n, BlockCodes& out) noexcept;
+void split_iq3_s(const uint8_t* block, int n, BlockCodes& out) noexcept;
+
 /// Null for types that have no integer kernels.
 const BlockCodesType* block_codes_type(DType type) noexcept;
 

@@ -6,6 +6,7 @@
 // even. Multiplying by ±1 last, as published, equals giving the sign to the magnitude: rounding is symmetric.
 #include "kernels/scalar/decode_blocks.h"
 #include "kernels/scalar/iq_tables.h"
+#include "kernels/scalar/lattice_points.h"
 
 namespace liuli::kernels {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 constexpr int kBlock = 256;
 
 inline int sign_of(unsigned signs, int i) { return 1 - 2 * static_cast<int>((signs >> i) & 1); }
-
-/// Seven given signs and the one that makes their number even.
-inline unsigned eight_signs(unsigned code) {
-  const unsigned seven = code & 127;
-  return seven | (static_cast<unsigned>(__builtin_popcount(seven) & 1) << 7);
-}
 
 /// Eight elements of IQ2: codes 0, 1, 2 are 8, 25, 43.
 inline void point_iq2(uint16_t point, unsigned signs, float scale, float* __restrict out) {
