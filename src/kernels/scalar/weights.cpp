@@ -132,7 +132,8 @@ void expand_bf16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end
 }
 
 template <DType type>
-void expand_fixed16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end, int16_t* lines) noexcept {
+void expand_fixed16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end,
+                    int16_t* lines) noexcept {
   for (int64_t at = k_begin; at < k_end; at += kFixedBlock, lines += kFixedLines * kFixedLine) {
     for (int lane = 0; lane < kPanelRows; lane++) {
       float w[kChunk] = {};
