@@ -242,8 +242,7 @@ std::string active_isa() { return kernels::best_kernels().name; }
 
 std::vector<std::string> available_isas() {
   std::vector<std::string> names;
-  for (auto isa : {kernels::Isa::scalar, kernels::Isa::avx2, kernels::Isa::avx512, kernels::Isa::avx512_bf16,
-                   kernels::Isa::amx})
+  for (auto isa : kernels::kAllIsas)
     if (const auto* table = kernels::kernels_for(isa)) names.push_back(table->name);
   return names;
 }

@@ -25,13 +25,13 @@ struct Level {
 
 std::vector<Level> levels() {
   std::vector<Level> found;
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+  for (Isa isa : kAllIsas) {
     if (const Kernels* k = kernels_for(isa)) found.push_back({k->name, &k->attention});
   }
 #ifdef __x86_64__
   if (kernels_for(Isa::avx512_bf16)) found.push_back({"amx, emulated tiles", attention_amx_emulated()});
 #endif
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon}) {
     if (const Kernels* k = kernels_for(isa)) {
       found.push_back({std::string("f16 ") + k->name, &k->attention_f16});
       found.push_back({std::string("f32 ") + k->name, &k->attention_f32});
@@ -233,7 +233,7 @@ TEST(Attention, StaysWithinBf16RoundingOfDoubleSumsOverTheCache) {
 TEST(Attention, InF32AndDoubleIsAsCloseAsTheirArithmetic) {
   const Shape shape{80, 48, 3};
   const Queries queries(shape, 200, 300);
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon}) {
     if (kernels_for(isa) == nullptr) continue;  // an instruction set this machine lacks
     const Cache f32(kernels_for(isa)->attention_f32, shape, 500);
     EXPECT_LE(error_against_double(f32, queries, run(f32, queries, 300).z), 1e-12);
@@ -375,7 +375,7 @@ TEST(Attention, SurvivesScoresFarApart) {
 
 TEST(Attention, HasTheSameBitsOnEveryLevelOfF32Fma) {
   const Kernels* scalar = kernels_for(Isa::scalar);
-  for (Isa isa : {Isa::avx2, Isa::avx512}) {
+  for (Isa isa : {Isa::avx2, Isa::avx512, Isa::neon}) {
     const Kernels* level = kernels_for(isa);
     if (!level) continue;
     for (const Shape& shape : shapes()) {

@@ -3,13 +3,14 @@
 // A level starts as a copy of the one below and lays its own pieces over it, so a missing piece falls back to
 // the next lower level. Preference: amx > avx512_bf16 > avx512 > avx2 > scalar. vdpbf16ps does two products
 // per lane: twice f32 FMA on Zen 4, but half of it on Sapphire Rapids; there AMX is preferred anyway, so the
-// order holds on both.
+// order holds on both. On another architecture the levels of x86 add nothing, so neon follows scalar.
 #include "kernels/dispatch.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <cstdlib>
+#include <iterator>
 
 #include "kernels/cpu_features.h"
 #include "kernels/isa_tables.h"
@@ -18,7 +19,7 @@
 namespace liuli::kernels {
 namespace {
 
-constexpr int kLevels = 5;
+constexpr size_t kLevels = std::size(kAllIsas);
 
 /// What one level adds; null where it has nothing of its own.
 struct Level {
@@ -41,7 +42,9 @@ std::array<Level, kLevels> make_levels() {
             prompt_fixed16_avx512(), attention_avx512(), attention_f16_avx512()},
            {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16, nullptr, nullptr, prompt_avx512_bf16(), nullptr,
             attention_avx512_bf16(), nullptr},
-           {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), nullptr, attention_amx(), nullptr}}};
+           {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), nullptr, attention_amx(), nullptr},
+           {Isa::neon, "neon", cpu.neon, weights_neon(), nullptr, prompt_neon(), nullptr, attention_neon(),
+            attention_f16_neon()}}};
 }
 
 void lay_weights(const WeightTable& from, Kernels& to) {

@@ -12,8 +12,7 @@
 namespace liuli::kernels {
 namespace {
 
-constexpr Isa kAll[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx};
-constexpr const char* kNames[] = {"scalar", "avx2", "avx512", "avx512_bf16", "amx"};
+constexpr const char* kNames[] = {"scalar", "avx2", "avx512", "avx512_bf16", "amx", "neon"};
 
 std::string refusal(std::string_view name) {
   try {
@@ -46,7 +45,7 @@ void expect_complete(const Kernels& k) {
 
 TEST(Dispatch, EveryLevelOfThisMachineIsComplete) {
   int levels = 0;
-  for (Isa isa : kAll) {
+  for (Isa isa : kAllIsas) {
     const Kernels* k = kernels_for(isa);
     if (k == nullptr) continue;
     SCOPED_TRACE(k->name);
@@ -64,6 +63,7 @@ TEST(Dispatch, LevelsFollowTheCpuFeatures) {
   EXPECT_EQ(kernels_for(Isa::avx512) != nullptr, cpu.avx512);
   EXPECT_EQ(kernels_for(Isa::avx512_bf16) != nullptr, cpu.avx512_bf16);
   EXPECT_EQ(kernels_for(Isa::amx) != nullptr, cpu.amx);
+  EXPECT_EQ(kernels_for(Isa::neon) != nullptr, cpu.neon);
   EXPECT_TRUE(cpu.avx2 || !cpu.avx512);
   EXPECT_TRUE(cpu.avx512 || !cpu.avx512_bf16);
   EXPECT_TRUE(cpu.avx512_bf16 || !cpu.amx);
@@ -71,14 +71,14 @@ TEST(Dispatch, LevelsFollowTheCpuFeatures) {
 
 TEST(Dispatch, AnEmptyNameMeansTheBestLevel) {
   const Kernels* best = nullptr;
-  for (Isa isa : kAll)
+  for (Isa isa : kAllIsas)
     if (const Kernels* k = kernels_for(isa)) best = k;
   EXPECT_EQ(&kernels_named(""), best);
 }
 
 TEST(Dispatch, ANameChoosesItsLevelOrIsRefused) {
-  for (size_t i = 0; i < std::size(kAll); i++) {
-    if (const Kernels* k = kernels_for(kAll[i])) {
+  for (size_t i = 0; i < std::size(kAllIsas); i++) {
+    if (const Kernels* k = kernels_for(kAllIsas[i])) {
       EXPECT_EQ(&kernels_named(kNames[i]), k);
       EXPECT_STREQ(k->name, kNames[i]);
     } else {
@@ -92,7 +92,8 @@ TEST(Dispatch, AnUnknownNameIsRefusedWithWhatThereIs) {
   for (const char* name : {"avx3", "AVX2", "scalar ", "amx_int8"}) {
     const std::string message = refusal(name);
     EXPECT_NE(message.find(std::string("\"") + name + "\""), std::string::npos) << message;
-    EXPECT_NE(message.find("known are scalar, avx2, avx512, avx512_bf16, amx"), std::string::npos) << message;
+    EXPECT_NE(message.find("known are scalar, avx2, avx512, avx512_bf16, amx, neon"), std::string::npos)
+        << message;
     EXPECT_NE(message.find("this machine has " + available_isas()), std::string::npos) << message;
   }
 }

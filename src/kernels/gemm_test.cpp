@@ -53,7 +53,7 @@ TEST_P(Gemm, EqualsPlainLoopsBitForBitOnEveryLevel) {
                     c_row,
                     accumulate};
       run(*gemm_scalar(), args);
-      for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+      for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon}) {
         const Kernels* level = kernels_for(isa);
         if (level == nullptr) continue;  // an instruction set this machine lacks
         auto found = before;

@@ -23,11 +23,7 @@ LIULI_INLINE void prefetch_share(const uint8_t* body, int i) {
   constexpr int lines = T::kBytes / 64, subs = kChunk / T::kSub, ahead = T::kInOrder ? 2048 : 8192;
   const int first = lines * i / subs, last = lines * (i + 1) / subs;
   for (int l = first; l < last; l++) {
-    const char* line = reinterpret_cast<const char*>(body + ahead + 64 * l);
-    if constexpr (T::kInOrder)
-      _mm_prefetch(line, _MM_HINT_T0);
-    else
-      _mm_prefetch(line, _MM_HINT_T1);
+    __builtin_prefetch(body + ahead + 64 * l, 0, T::kInOrder ? 3 : 2);
   }
 }
 
@@ -39,7 +35,7 @@ LIULI_INLINE void prefetch_next_end(const uint8_t* panel, int64_t k, int64_t chu
     const int64_t units = (k + 63) / 64, body = units * (T::kBytes / 4);
     const int64_t panel_bytes = (body + units * (T::kEnd / 4) + 63) / 64 * 64;
     const uint8_t* end = panel + panel_bytes + body + chunk * T::kEnd;
-    for (int i = 0; i < T::kEnd; i += 64) _mm_prefetch(reinterpret_cast<const char*>(end + i), _MM_HINT_T0);
+    for (int i = 0; i < T::kEnd; i += 64) __builtin_prefetch(end + i, 0, 3);
   }
 }
 
@@ -51,10 +47,8 @@ LIULI_INLINE int groups_of(int64_t k, int64_t chunk) {
 // What a sub-block's integer sum starts from: minus the offset times Σ q.
 template <class T, int sub>
 LIULI_INLINE Vec::Sum start_sum(const ActivationChunk& act, int i) {
-  if constexpr (T::kOffset < 0)
-    return Vec::start(0);
-  else
-    return Vec::start((sub == 16 ? act.negative_sum16[i] : act.negative_sum32[i]) * (1 << T::kOffset));
+  constexpr int offset = T::kOffset < 0 ? 0 : 1 << T::kOffset;
+  return Vec::start(sub == 16 ? act.negative_sum16[i] : act.negative_sum32[i], offset);
 }
 
 LIULI_INLINE float activation_sum(const ActivationChunk& act, int sub, int i) {

@@ -51,7 +51,7 @@ void plain_rows(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx, 
     for (int64_t pair = 0; pair < (k + 1) / 2; pair++) {
       if (lane == 0)
         for (int i = 0; i < T::kPairBytes; i += 64)
-          _mm_prefetch(reinterpret_cast<const char*>(panel + pair * T::kPairBytes + ahead + i), _MM_HINT_T0);
+          __builtin_prefetch(panel + pair * T::kPairBytes + ahead + i, 0, 3);
       const Vec::F w0 = T::template weights<false>(panel, pair, lane),
                    w1 = T::template weights<true>(panel, pair, lane);
 #pragma GCC unroll 8

@@ -53,7 +53,7 @@ LIULI_INLINE void fp8_add_block(const Fp8Block& b, int lane, const float* x, ptr
                                 Vec::F (&odd)[R]) {
   for (int i = 0; i < 32; i++) {
     const Vec::I codes = Fp8Block::line(b, i, lane);
-    if (lane == 0) _mm_prefetch(reinterpret_cast<const char*>(b.lines + 64 * i + 4096), _MM_HINT_T0);
+    if (lane == 0) __builtin_prefetch(b.lines + 64 * i + 4096, 0, 3);
     const Vec::F w[4] = {fp8_weight<0, careful>(b, codes), fp8_weight<1, careful>(b, codes),
                          fp8_weight<2, careful>(b, codes), fp8_weight<3, careful>(b, codes)};
 #pragma GCC unroll 8

@@ -1,5 +1,5 @@
 // What each ISA folder contributes; dispatch.cpp assembles these into one Kernels table per level.
-// On another architecture no_x86.cpp stands in for the x86 folders and gives null.
+// Folders of another architecture are stood in for by no_x86.cpp and no_neon.cpp, which give null.
 #pragma once
 #include "kernels/kernels.h"
 
@@ -12,6 +12,7 @@ struct WeightTable {
 const WeightTable* weights_scalar() noexcept;
 const WeightTable* weights_avx2() noexcept;
 const WeightTable* weights_avx512() noexcept;  ///< avx512, avx512_bf16 and amx share it
+const WeightTable* weights_neon() noexcept;
 
 QuantizeRows quantize_x16_scalar() noexcept;
 QuantizeRows quantize_x16_avx2() noexcept;
@@ -22,6 +23,7 @@ const PromptKernels* prompt_avx2() noexcept;
 const PromptKernels* prompt_avx512() noexcept;       ///< f32 FMA
 const PromptKernels* prompt_avx512_bf16() noexcept;  ///< vdpbf16ps
 const PromptKernels* prompt_amx() noexcept;          ///< tdpbf16ps
+const PromptKernels* prompt_neon() noexcept;
 
 const PromptKernels* prompt_fixed16_scalar() noexcept;
 const PromptKernels* prompt_fixed16_avx2() noexcept;    ///< vpmaddwd
@@ -32,9 +34,11 @@ const AttentionKernels* attention_avx2() noexcept;
 const AttentionKernels* attention_avx512() noexcept;
 const AttentionKernels* attention_avx512_bf16() noexcept;
 const AttentionKernels* attention_amx() noexcept;
+const AttentionKernels* attention_neon() noexcept;
 const AttentionKernels* attention_f16_scalar() noexcept;  ///< f16 pages
 const AttentionKernels* attention_f16_avx2() noexcept;
 const AttentionKernels* attention_f16_avx512() noexcept;  ///< avx512_bf16 and amx share it
+const AttentionKernels* attention_f16_neon() noexcept;
 const AttentionKernels* attention_f32_scalar() noexcept;  ///< plain f32 pages
 
 const RowKernels* rows_scalar() noexcept;

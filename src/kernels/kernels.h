@@ -12,7 +12,9 @@
 namespace liuli::kernels {
 
 /// Instruction set levels, each a complete table. A later level is preferred where the machine has it.
-enum class Isa { scalar, avx2, avx512, avx512_bf16, amx };
+enum class Isa { scalar, avx2, avx512, avx512_bf16, amx, neon };
+inline constexpr Isa kAllIsas[] = {Isa::scalar,      Isa::avx2, Isa::avx512,
+                                   Isa::avx512_bf16, Isa::amx,  Isa::neon};
 
 // ---- activations of the decode class --------------------------------------------------------------------
 
@@ -221,7 +223,7 @@ struct Kernels {
 };
 
 /// The table for this process: the best level of the machine, or LIULI_ISA's (scalar, avx2, avx512,
-/// avx512_bf16, amx). Throws Error invalid_argument for an unknown or impossible LIULI_ISA. Decided once.
+/// avx512_bf16, amx, neon). Throws Error invalid_argument for an unknown or impossible LIULI_ISA. Decided once.
 const Kernels& best_kernels();
 /// The table of a level, or null if this machine (or build) lacks it.
 const Kernels* kernels_for(Isa isa);

@@ -1,14 +1,8 @@
-// Stands in for the x86 files on other architectures: nothing detected, every table absent.
-#include "kernels/cpu_features.h"
+// Stands in for the x86 files on other architectures: every table absent.
 #include "kernels/isa_tables.h"
 #include "kernels/peaks.h"
 
 namespace liuli::kernels {
-
-const CpuFeatures& cpu_features() noexcept {
-  static constexpr CpuFeatures none;
-  return none;
-}
 
 const WeightTable* weights_avx2() noexcept { return nullptr; }
 const WeightTable* weights_avx512() noexcept { return nullptr; }

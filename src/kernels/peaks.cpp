@@ -15,6 +15,8 @@ PeakTable peak_loops(Isa isa) noexcept {
       return peaks_avx512_bf16();
     case Isa::amx:
       return peaks_amx();
+    case Isa::neon:
+      return peaks_neon();
   }
   return {};
 }

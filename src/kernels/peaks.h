@@ -28,5 +28,6 @@ PeakTable peaks_avx2() noexcept;
 PeakTable peaks_avx512() noexcept;
 PeakTable peaks_avx512_bf16() noexcept;
 PeakTable peaks_amx() noexcept;
+PeakTable peaks_neon() noexcept;
 
 }  // namespace liuli::kernels

@@ -118,7 +118,7 @@ struct Level {
 
 std::vector<Level> levels() {
   std::vector<Level> found;
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+  for (Isa isa : kAllIsas) {
     if (const Kernels* k = kernels_for(isa)) found.push_back({k->name, &k->prompt});
   }
   for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512})
@@ -215,7 +215,7 @@ TEST(PromptProduct, ReadsRowsThatLieFurtherApart) {
 
 TEST(PromptProduct, HasTheSameBitsOnEveryLevelOfF32Fma) {
   const Kernels* scalar = kernels_for(Isa::scalar);
-  for (Isa isa : {Isa::avx2, Isa::avx512}) {
+  for (Isa isa : {Isa::avx2, Isa::avx512, Isa::neon}) {
     const Kernels* level = kernels_for(isa);
     if (!level) continue;
     for (int64_t k : kLengths) {

@@ -1,6 +1,7 @@
-// Not x86: one copy of rowwise.cpp, gemm.cpp and attention_f32.cpp for the compiler's best target (NEON on aarch64), used by the only level
-// there is.
+// Not x86: one copy of rowwise.cpp, gemm.cpp and attention_f32.cpp for the compiler's best target (NEON on aarch64), used by
+// every level there is.
 #include "hwy/highway.h"
+#include "kernels/cpu_features.h"
 #include "kernels/isa_tables.h"
 
 namespace liuli::kernels {
@@ -11,17 +12,21 @@ const GemmKernel* gemm_table() noexcept;
 AttentionKernels attention_f32_table() noexcept;
 }  // namespace HWY_NAMESPACE
 
+namespace {
+bool of_this_machine(Isa isa) { return isa == Isa::scalar || (isa == Isa::neon && cpu_features().neon); }
+}  // namespace
+
 const RowKernels* rows_highway(Isa isa) noexcept {
-  return isa == Isa::scalar ? HWY_NAMESPACE::row_table() : nullptr;
+  return of_this_machine(isa) ? HWY_NAMESPACE::row_table() : nullptr;
 }
 
 const GemmKernel* gemm_highway(Isa isa) noexcept {
-  return isa == Isa::scalar ? HWY_NAMESPACE::gemm_table() : nullptr;
+  return of_this_machine(isa) ? HWY_NAMESPACE::gemm_table() : nullptr;
 }
 
 const AttentionKernels* attention_f32_highway(Isa isa) noexcept {
   static const AttentionKernels kernels = HWY_NAMESPACE::attention_f32_table();
-  return isa == Isa::scalar ? &kernels : nullptr;
+  return of_this_machine(isa) ? &kernels : nullptr;
 }
 
 }  // namespace liuli::kernels

@@ -28,7 +28,7 @@ struct Table {
 
 std::vector<Table> tables() {
   std::vector<Table> all = {{"scalar", rows_scalar()}, {"exact", &exact_rows()}};
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx})
+  for (Isa isa : kAllIsas)
     if (const RowKernels* rows = rows_highway(isa))
       all.push_back({"highway level " + std::to_string(static_cast<int>(isa)), rows});
   return all;

@@ -17,20 +17,20 @@ AttentionKernels attention_f32_table() noexcept;
 }  // namespace N_AVX3
 
 const RowKernels* rows_highway(Isa isa) noexcept {
-  if (isa == Isa::scalar) return nullptr;
+  if (isa == Isa::scalar || isa == Isa::neon) return nullptr;
   if (isa == Isa::avx2) return cpu_features().avx2 ? N_AVX2::row_table() : nullptr;
   return cpu_features().avx512 ? N_AVX3::row_table() : nullptr;
 }
 
 const GemmKernel* gemm_highway(Isa isa) noexcept {
-  if (isa == Isa::scalar) return nullptr;
+  if (isa == Isa::scalar || isa == Isa::neon) return nullptr;
   if (isa == Isa::avx2) return cpu_features().avx2 ? N_AVX2::gemm_table() : nullptr;
   return cpu_features().avx512 ? N_AVX3::gemm_table() : nullptr;
 }
 
 const AttentionKernels* attention_f32_highway(Isa isa) noexcept {
   static const AttentionKernels avx2 = N_AVX2::attention_f32_table(), avx512 = N_AVX3::attention_f32_table();
-  if (isa == Isa::scalar) return nullptr;
+  if (isa == Isa::scalar || isa == Isa::neon) return nullptr;
   if (isa == Isa::avx2) return cpu_features().avx2 ? &avx2 : nullptr;
   return cpu_features().avx512 ? &avx512 : nullptr;
 }

@@ -12,4 +12,8 @@ void set_decode_avx512(WeightTable& table) noexcept;
 void set_lattice_avx512(WeightTable& table) noexcept;
 void set_float_avx512(WeightTable& table) noexcept;
 
+void set_decode_neon(WeightTable& table) noexcept;
+void set_lattice_neon(WeightTable& table) noexcept;
+void set_float_neon(WeightTable& table) noexcept;
+
 }  // namespace liuli::kernels

@@ -22,6 +22,7 @@ std::vector<Level> fast_levels() {
   std::vector<Level> levels;
   if (kernels_for(Isa::avx2)) levels.push_back({"avx2", weights_avx2(), quantize_x16_avx2()});
   if (kernels_for(Isa::avx512)) levels.push_back({"avx512", weights_avx512(), quantize_x16_avx512()});
+  if (kernels_for(Isa::neon)) levels.push_back({"neon", weights_neon(), quantize_x16_scalar()});
   return levels;
 }
 const Level kScalar{"scalar", weights_scalar(), quantize_x16_scalar()};

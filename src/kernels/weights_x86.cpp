@@ -1,58 +1,15 @@
-// The weight tables of the x86 levels: scalar's, with everything replaced that has a faster form. Compiled for the
-// baseline: it only stores pointers; the kernels behind them are in avx2/ and avx512/.
-#include <array>
-#include <string>
-
-#include "kernels/weight_parts.h"
+// The weight tables of the x86 levels.
+#include "kernels/weight_level.h"
 
 namespace liuli::kernels {
-namespace {
-
-constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3_b128};
-constexpr DType kQuantised[] = {DType::q4_0,   DType::q4_1,    DType::q5_0,  DType::q5_1,    DType::q8_0,
-                                DType::q2_k,   DType::q3_k,    DType::q4_k,  DType::q5_k,    DType::q6_k,
-                                DType::iq4_nl, DType::iq4_xs,  DType::mxfp4, DType::nvfp4,   DType::tq1_0,
-                                DType::tq2_0,  DType::iq1_s,   DType::iq1_m, DType::iq2_xxs, DType::iq2_xs,
-                                DType::iq2_s,  DType::iq3_xxs, DType::iq3_s};
-
-class Level {
- public:
-  using SetPart = void (*)(WeightTable&) noexcept;
-
-  /// product: what multiplies quantised codes at this level, for the plan.
-  Level(const char* product, SetPart set_decode, SetPart set_lattice, SetPart set_float)
-      : table_(*weights_scalar()) {
-    for (WeightKernels& w : table_.by_type)
-      if (w.name) w.name = "rows, decoded by scalar code, f32 FMA";
-    for (DType type : kFloats) name_fast(type, "f32 FMA");
-    for (DType type : kQuantised) name_fast(type, product);
-    set_decode(table_);
-    set_lattice(table_);
-    set_float(table_);
-  }
-  const WeightTable* table() const { return &table_; }
-
- private:
-  void name_fast(DType type, const char* product) {
-    const auto at = static_cast<size_t>(type);
-    names_[at] = std::string(dtype_info(type).name).append(" panel, ").append(product);
-    table_.by_type[at].name = names_[at].c_str();
-    table_.by_type[at].fast = true;
-  }
-
-  WeightTable table_;
-  std::array<std::string, kDTypeCount> names_;
-};
-
-}  // namespace
 
 const WeightTable* weights_avx2() noexcept {
-  static const Level level("vpmaddwd", set_decode_avx2, set_lattice_avx2, set_float_avx2);
+  static const WeightLevel level("vpmaddwd", set_decode_avx2, set_lattice_avx2, set_float_avx2);
   return level.table();
 }
 
 const WeightTable* weights_avx512() noexcept {
-  static const Level level("VNNI", set_decode_avx512, set_lattice_avx512, set_float_avx512);
+  static const WeightLevel level("VNNI", set_decode_avx512, set_lattice_avx512, set_float_avx512);
   return level.table();
 }
 

@@ -142,7 +142,8 @@ struct Vec {
   /// A dot product of unsigned codes and x16 activations. 255 · 32512 · 32 < 2^31: it cannot overflow.
   /// (vpmaddubsw would saturate: 2 · 255 · 127 > 2^15.)
   using Sum = I;
-  LIULI_INLINE Sum start(int32_t value) { return words(value); }
+  /// Of Σ (code − offset) · q, where negative_sum is −Σ q.
+  LIULI_INLINE Sum start(int32_t negative_sum, int offset) { return words(negative_sum * offset); }
   /// Four columns beginning at `column`, one granule of codes: columns 0 and 2 of it, then 1 and 3.
   LIULI_INLINE void dot(Sum& sum, I code, const ActivationChunk& act, int column) {
     const I even = band(code, words(0x00ff00ff)), odd = _mm256_srli_epi16(code, 8);

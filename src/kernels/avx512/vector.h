@@ -161,7 +161,10 @@ struct Vec {
   struct Sum {
     I high, low;
   };
-  LIULI_INLINE Sum start(int32_t value) { return {zero(), _mm512_set1_epi32(value)}; }
+  /// Of Σ (code − offset) · q, where negative_sum is −Σ q.
+  LIULI_INLINE Sum start(int32_t negative_sum, int offset) {
+    return {zero(), _mm512_set1_epi32(negative_sum * offset)};
+  }
   /// Four columns beginning at `column`, one granule of codes.
   LIULI_INLINE void dot(Sum& sum, I code, const ActivationChunk& act, int column) {
     sum.high = _mm512_dpbusd_epi32(sum.high, code, broadcast4(act.hi + column));
