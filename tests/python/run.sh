@@ -11,6 +11,8 @@ venv=build/python-venv
 # As a user does: into a new environment, with nothing in it, built in isolation; pip brings what pyproject.toml names.
 python3 -m venv --clear $venv
 $venv/bin/python -m pip install -q --disable-pip-version-check . -C build-dir="$folder" -C cmake.define.LIULI_TESTS=ON
+# pip's environment with nanobind is gone by now: the folder must not look for it when something changes.
+cmake "$folder" -DLIULI_PYTHON=OFF --log-level=WARNING >/dev/null
 
 export LIULI_PROGRAM=$PWD/$folder/bin/liuli
 python=$PWD/$venv/bin/python
