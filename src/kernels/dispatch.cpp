@@ -30,21 +30,23 @@ struct Level {
   QuantizeRows quantize_x16;
   const PromptKernels *prompt, *prompt_fixed16;
   const AttentionKernels *attention, *attention_f16;
+  const GemmKernel* gemm_bf16;
 };
 
 std::array<Level, kLevels> make_levels() {
   const CpuFeatures& cpu = cpu_features();
   return {{{Isa::scalar, "scalar", true, weights_scalar(), quantize_x16_scalar(), prompt_scalar(),
-            prompt_fixed16_scalar(), attention_scalar(), attention_f16_scalar()},
+            prompt_fixed16_scalar(), attention_scalar(), attention_f16_scalar(), gemm_bf16_scalar()},
            {Isa::avx2, "avx2", cpu.avx2, weights_avx2(), quantize_x16_avx2(), prompt_avx2(),
-            prompt_fixed16_avx2(), attention_avx2(), attention_f16_avx2()},
+            prompt_fixed16_avx2(), attention_avx2(), attention_f16_avx2(), nullptr},
            {Isa::avx512, "avx512", cpu.avx512, weights_avx512(), quantize_x16_avx512(), prompt_avx512(),
-            prompt_fixed16_avx512(), attention_avx512(), attention_f16_avx512()},
+            prompt_fixed16_avx512(), attention_avx512(), attention_f16_avx512(), nullptr},
            {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16, nullptr, nullptr, prompt_avx512_bf16(), nullptr,
-            attention_avx512_bf16(), nullptr},
-           {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), nullptr, attention_amx(), nullptr},
+            attention_avx512_bf16(), nullptr, gemm_bf16_avx512()},
+           {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), nullptr, attention_amx(), nullptr,
+            gemm_bf16_amx()},
            {Isa::neon, "neon", cpu.neon, weights_neon(), nullptr, prompt_neon(), nullptr, attention_neon(),
-            attention_f16_neon()}}};
+            attention_f16_neon(), nullptr}}};
 }
 
 void lay_weights(const WeightTable& from, Kernels& to) {
@@ -63,6 +65,8 @@ void lay_over(const Level& level, Kernels& k) {
   if (level.attention_f16 != nullptr) k.attention_f16 = *level.attention_f16;
   if (const RowKernels* rows = rows_highway(level.isa)) k.rows = *rows;
   if (const GemmKernel* gemm = gemm_highway(level.isa)) k.gemm = *gemm;
+  if (const GemmKernel* gemm = gemm_bf16_highway(level.isa)) k.gemm_bf16 = *gemm;
+  if (level.gemm_bf16 != nullptr) k.gemm_bf16 = *level.gemm_bf16;
   if (const AttentionKernels* attention = attention_f32_highway(level.isa)) k.attention_f32 = *attention;
 }
 

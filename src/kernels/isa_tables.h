@@ -46,7 +46,13 @@ const RowKernels* rows_scalar() noexcept;
 const RowKernels* rows_highway(Isa isa) noexcept;
 
 const GemmKernel* gemm_scalar() noexcept;
-const GemmKernel* gemm_highway(Isa isa) noexcept;                 ///< as rows_highway
+const GemmKernel* gemm_highway(Isa isa) noexcept;  ///< as rows_highway
+
+const GemmKernel* gemm_bf16_scalar() noexcept;
+const GemmKernel* gemm_bf16_highway(Isa isa) noexcept;  ///< f32 FMA over rounded operands
+const GemmKernel* gemm_bf16_avx512() noexcept;          ///< vdpbf16ps
+const GemmKernel* gemm_bf16_amx() noexcept;             ///< tdpbf16ps
+
 const AttentionKernels* attention_f32_highway(Isa isa) noexcept;  ///< as rows_highway
 
 }  // namespace liuli::kernels

@@ -187,9 +187,9 @@ struct RowKernels {
   int64_t (*argmax)(const float* x, int64_t n) noexcept;
 };
 
-// ---- f32 products of any shape --------------------------------------------------------------------------
+// ---- products of plain arrays ----------------------------------------------------------------------------
 
-/// C[i][j] = Σ_k A[i][k] · B[k][j], or added to what C holds. Strides are in floats and may be anything for A and B.
+/// C[i][j] = Σ_k A[i][k] · B[k][j], or added to what C holds. Strides are in floats; one of A's is 1, and one of B's.
 struct GemmArgs {
   int64_t m, n, k;
   const float* a;
@@ -201,10 +201,21 @@ struct GemmArgs {
   bool accumulate = false;
 };
 
+/// Columns of A and rows of B that are packed and multiplied at once.
+constexpr int64_t kGemmBlock = 512;
+
 /// One thread's part; callers split C. An output is one f32 accumulator over ascending k: parts and shapes change no bit.
+/// The bf16 kernel rounds both operands to bf16 (nearest even) as it packs them; a level may add its products in pairs.
 struct GemmKernel {
+  const char* name;
+  int tile_rows, tile_columns;  ///< parts of C are best cut at multiples of these
   size_t (*scratch_floats)(int64_t m, int64_t n, int64_t k) noexcept;
   void (*multiply)(const GemmArgs& args, float* scratch) noexcept;  ///< scratch: aligned to 64 bytes
+  /// The same in two steps for k ≤ kGemmBlock, so that threads share a packed B: its strips [first, last) of tile_columns
+  /// each, into their place in `packed`; then any rows with a scratch of scratch_floats(m, 0, k).
+  size_t (*packed_floats)(int64_t n, int64_t k) noexcept;
+  void (*pack)(const GemmArgs& args, int64_t first, int64_t last, float* packed) noexcept;
+  void (*multiply_packed)(const GemmArgs& args, const float* packed, float* scratch) noexcept;
 };
 
 /// Everything one ISA level offers.
@@ -220,6 +231,7 @@ struct Kernels {
   AttentionKernels attention_f32;  ///< f32 cache, f32 class
   RowKernels rows;
   GemmKernel gemm;
+  GemmKernel gemm_bf16;  ///< operands rounded to bf16: what training may multiply with
 };
 
 /// The table for this process: the best level of the machine, or LIULI_ISA's (scalar, avx2, avx512,

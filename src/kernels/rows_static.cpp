@@ -9,6 +9,7 @@ namespace liuli::kernels {
 namespace HWY_NAMESPACE {
 const RowKernels* row_table() noexcept;
 const GemmKernel* gemm_table() noexcept;
+const GemmKernel* gemm_bf16_table() noexcept;
 AttentionKernels attention_f32_table() noexcept;
 }  // namespace HWY_NAMESPACE
 
@@ -22,6 +23,10 @@ const RowKernels* rows_highway(Isa isa) noexcept {
 
 const GemmKernel* gemm_highway(Isa isa) noexcept {
   return of_this_machine(isa) ? HWY_NAMESPACE::gemm_table() : nullptr;
+}
+
+const GemmKernel* gemm_bf16_highway(Isa isa) noexcept {
+  return of_this_machine(isa) ? HWY_NAMESPACE::gemm_bf16_table() : nullptr;
 }
 
 const AttentionKernels* attention_f32_highway(Isa isa) noexcept {

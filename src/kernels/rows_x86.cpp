@@ -8,11 +8,13 @@ namespace liuli::kernels {
 namespace N_AVX2 {
 const RowKernels* row_table() noexcept;
 const GemmKernel* gemm_table() noexcept;
+const GemmKernel* gemm_bf16_table() noexcept;
 AttentionKernels attention_f32_table() noexcept;
 }  // namespace N_AVX2
 namespace N_AVX3 {  // Highway's name for AVX-512 F BW DQ VL
 const RowKernels* row_table() noexcept;
 const GemmKernel* gemm_table() noexcept;
+const GemmKernel* gemm_bf16_table() noexcept;
 AttentionKernels attention_f32_table() noexcept;
 }  // namespace N_AVX3
 
@@ -26,6 +28,12 @@ const GemmKernel* gemm_highway(Isa isa) noexcept {
   if (isa == Isa::scalar || isa == Isa::neon) return nullptr;
   if (isa == Isa::avx2) return cpu_features().avx2 ? N_AVX2::gemm_table() : nullptr;
   return cpu_features().avx512 ? N_AVX3::gemm_table() : nullptr;
+}
+
+const GemmKernel* gemm_bf16_highway(Isa isa) noexcept {
+  if (isa == Isa::scalar || isa == Isa::neon) return nullptr;
+  if (isa == Isa::avx2) return cpu_features().avx2 ? N_AVX2::gemm_bf16_table() : nullptr;
+  return cpu_features().avx512 ? N_AVX3::gemm_bf16_table() : nullptr;
 }
 
 const AttentionKernels* attention_f32_highway(Isa isa) noexcept {

@@ -68,9 +68,9 @@ void score_row_backward(const HeadGradient& h, int64_t n, const float* pattern, 
 }
 
 int64_t head_scratch_floats(const OpContext& c, int64_t n_q, int64_t n_k, int64_t widest, bool capped) {
-  const int64_t side = std::max(n_q, n_k);
-  const auto gemm = static_cast<int64_t>(
-      c.kernels.gemm.scratch_floats(side, std::max(side, widest), std::max(side, widest)));
+  const int64_t side = std::max(n_q, n_k), most = std::max(side, widest);
+  const auto gemm = static_cast<int64_t>(std::max(c.kernels.gemm.scratch_floats(side, most, most),
+                                                  gemm_kernel(c).scratch_floats(side, most, most)));
   return round_up(n_q * round_up(n_k, 16) * (capped ? 3 : 2), 16) + round_up(gemm, 16);
 }
 
@@ -78,12 +78,14 @@ void head_backward(OpContext& c, const HeadGradient& h, float* scratch) {
   const int64_t n = h.q.n, keys = h.k.n, stride = round_up(keys, 16);
   float *pattern = scratch, *dp = pattern + n * stride, *slope = h.soft_cap > 0 ? dp + n * stride : nullptr;
   float* packing = dp + n * stride * (slope != nullptr ? 2 : 1);
-  const auto& multiply = c.kernels.gemm.multiply;
+  const auto& multiply = gemm_kernel(c).multiply;
   auto row = [&](float* x, int64_t i) { return x == nullptr ? nullptr : x + i * stride; };
   for (int64_t g = 0; g < h.group; g++) {
     const float *q = h.q.data + g * h.head_dim, *dz = h.dz.data + g * h.value_dim;
     float* dq = h.dq.data + g * h.head_dim;
-    multiply({n, keys, h.head_dim, q, h.q.stride, 1, h.k.data, 1, h.k.stride, pattern, stride}, packing);
+    // The pattern as the forward pass had it: in f32.
+    c.kernels.gemm.multiply(
+        {n, keys, h.head_dim, q, h.q.stride, 1, h.k.data, 1, h.k.stride, pattern, stride}, packing);
     for (int64_t i = 0; i < n; i++) pattern_row(c, h, i, row(pattern, i), row(slope, i));
     multiply({keys, h.value_dim, n, pattern, 1, stride, dz, h.dz.stride, 1, h.dv.data, h.dv.stride, true},
              packing);

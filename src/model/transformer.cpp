@@ -73,7 +73,8 @@ OpContext make_context(Runner& runner, ProductClass product_class, CacheForm for
           attention_kernels(product_class, form),
           runner.pool,
           runner.scratch,
-          product_class};
+          product_class,
+          runner.bf16_products};
 }
 
 namespace {

@@ -32,6 +32,7 @@ struct Runner {
   ThreadPool pool;
   Arena scratch;
   StepLists lists;
+  bool bf16_products = false;  ///< of plain f32 weights: see OpContext
 };
 
 /// Runs the tokens through the model, extends the caches, returns the logits: rows of [vocab_size], one per

@@ -25,6 +25,7 @@ struct OpContext {
   ThreadPool& pool;
   Arena& scratch;
   ProductClass product_class;
+  bool bf16_products = false;  ///< products of plain arrays round their operands to bf16 (training)
 };
 
 /// Calls f(i) for each row; in parallel from `parallel_from` rows on (a fork-join costs about as much as 4
