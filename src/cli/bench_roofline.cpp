@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/bench_report.h"
+#include "core/markup.h"
 
 namespace liuli::cli {
 namespace {
@@ -28,20 +29,6 @@ std::string power_text(int power) {
   static const char* const units[] = {"", "k", "M", "G", "T", "P"};
   if (power < 0 || power > 17) return fmt::format("1e{}", power);
   return fmt::format("{}{}", power % 3 == 0 ? 1 : power % 3 == 1 ? 10 : 100, units[power / 3]);
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (static_cast<unsigned char>(c) >= 0x20) {  // XML forbids control characters
-      out += c;
-    }
-  }
-  return out;
 }
 
 class Roofline {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/text_table.h"
+#include "core/markup.h"
 #include "liuli/plot.h"
 
 namespace liuli::cli {
@@ -21,21 +22,6 @@ Colour colour_of(double value) {
   const double v = std::clamp(value, -1.0, 1.0);
   const auto fade = [&](int to) { return static_cast<int>(std::lround(255 + (to - 255) * std::fabs(v))); };
   return v >= 0 ? Colour{fade(197), fade(27), fade(46)} : Colour{fade(33), fade(90), fade(180)};
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
 }
 
 std::string cell_text(double value, bool colour) {

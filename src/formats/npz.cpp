@@ -56,6 +56,12 @@ uint32_t crc32(uint32_t crc, const uint8_t* data, size_t n) {
 // Version 4.5 (64-bit sizes), names in UTF-8, stored, 1 January 1980: the same file for the same values.
 constexpr uint64_t kVersion = 45, kUtf8 = 0x800, kStored = 0, kTime = 0, kDate = 0x21, kSeeExtra = 0xffffffff;
 
+// What an entry's own header and its line in the directory have in common: how it is stored, its sizes in the extra field.
+void put_common(Bytes& to, const std::string& name, uint32_t crc, uint64_t extra_bytes) {
+  to.u16(kVersion).u16(kUtf8).u16(kStored).u16(kTime).u16(kDate).u32(crc).u32(kSeeExtra).u32(kSeeExtra);
+  to.u16(name.size()).u16(extra_bytes);
+}
+
 }  // namespace
 
 int64_t NpzWriter::Entry::data_at() const {
@@ -119,48 +125,13 @@ void NpzWriter::finish() {
   for (const Entry& entry : entries_) {
     const uint32_t crc = checksum(entry);
     const auto bytes = static_cast<uint64_t>(entry.bytes);
-    const std::string local = Bytes()
-                                  .u32(kLocal)
-                                  .u16(kVersion)
-                                  .u16(kUtf8)
-                                  .u16(kStored)
-                                  .u16(kTime)
-                                  .u16(kDate)
-                                  .u32(crc)
-                                  .u32(kSeeExtra)
-                                  .u32(kSeeExtra)
-                                  .u16(entry.file_name.size())
-                                  .u16(20)
-                                  .text(entry.file_name)
-                                  .u16(1)
-                                  .u16(16)
-                                  .u64(bytes)
-                                  .u64(bytes)
-                                  .get();
-    file_.write_at(entry.at, local.data(), local.size());
-    directory.u32(kCentral)
-        .u16(kVersion)
-        .u16(kVersion)
-        .u16(kUtf8)
-        .u16(kStored)
-        .u16(kTime)
-        .u16(kDate)
-        .u32(crc)
-        .u32(kSeeExtra)
-        .u32(kSeeExtra)
-        .u16(entry.file_name.size())
-        .u16(28)
-        .u16(0)
-        .u16(0)
-        .u16(0)
-        .u32(0)
-        .u32(kSeeExtra)
-        .text(entry.file_name)
-        .u16(1)
-        .u16(24)
-        .u64(bytes)
-        .u64(bytes)
-        .u64(static_cast<uint64_t>(entry.at));
+    Bytes local;
+    put_common(local.u32(kLocal), entry.file_name, crc, 20);
+    local.text(entry.file_name).u16(1).u16(16).u64(bytes).u64(bytes);
+    file_.write_at(entry.at, local.get().data(), local.get().size());
+    put_common(directory.u32(kCentral).u16(kVersion), entry.file_name, crc, 28);
+    directory.u16(0).u16(0).u16(0).u32(0).u32(kSeeExtra).text(entry.file_name);
+    directory.u16(1).u16(24).u64(bytes).u64(bytes).u64(static_cast<uint64_t>(entry.at));
   }
   const uint64_t at = static_cast<uint64_t>(end_), size = directory.get().size(), n = entries_.size();
   directory.u32(kEnd64).u64(44).u16(kVersion).u16(kVersion).u32(0).u32(0).u64(n).u64(n).u64(size).u64(at);

@@ -169,9 +169,10 @@ struct BlockedAttention {
     const AttentionArgs& args = b.args;
     const int row = (b.first_unit + r) / args.group, head = (b.first_unit + r) % args.group;
     float* out = args.scores + (static_cast<ptrdiff_t>(head) * args.n_rows + row) * args.n_keys;
-    for (int i = begin; i < end; i++) {
-      if (block * kBlock + i < args.n_keys) out[block * kBlock + i] = s[i];
-    }
+    const int present = min(end, args.n_keys - block * kBlock);
+    if (begin < present)
+      __builtin_memcpy(out + block * kBlock + begin, s + begin,
+                       sizeof(float) * static_cast<size_t>(present - begin));
   }
 
   // Scales what unit r has summed so far from its old maximum to the new one.
@@ -288,13 +289,13 @@ struct BlockedAttention {
 
   static void pattern(const float* scores, float max_score, float sum, int n, float* out) noexcept {
     const V m = Lanes::set1(max_score);
-    for (int i = 0; i < n; i += 16) {
-      const int count = min(16, n - i);
-      float lanes[16];
-      for (int j = 0; j < 16; j++) lanes[j] = j < count ? scores[i + j] : max_score;
-      Lanes::store(lanes, exp_below<Lanes>(Lanes::load(lanes), m));
-      for (int j = 0; j < count; j++) out[i + j] = lanes[j] / sum;
-    }
+    int i = 0;
+    for (; i + 16 <= n; i += 16) Lanes::store(out + i, exp_below<Lanes>(Lanes::load(scores + i), m));
+    float lanes[16];
+    for (int j = 0; j < 16; j++) lanes[j] = i + j < n ? scores[i + j] : max_score;
+    Lanes::store(lanes, exp_below<Lanes>(Lanes::load(lanes), m));
+    for (int j = 0; i + j < n; j++) out[i + j] = lanes[j];
+    for (int j = 0; j < n; j++) out[j] = out[j] / sum;
   }
 
   static constexpr AttentionKernels table(const char* name) {

@@ -4,6 +4,7 @@
 #include "core/check.h"
 #include "model/attention_capture.h"
 #include "model/block.h"
+#include "model/shown_rows.h"
 #include "ops/linear.h"
 
 namespace liuli {
@@ -25,7 +26,7 @@ void normalise_heads(OpContext& c, QkNorm kind, const Norm& norm, Rows x, int64_
 Projections project(const Attention& a, int layer, Rows h, Step& s) {
   Arena& arena = s.ops.scratch;
   Projections p{make_rows(arena, h.n, a.q.weight.d_out()), make_rows(arena, h.n, a.k.weight.d_out()),
-                make_rows(arena, h.n, a.v.weight.d_out())};
+                rows_to_show(s, Point::attn_v, layer, h.n, a.v.weight.d_out())};
   linear_forward(s.ops, h,
                  {LinearJob{&a.q.weight, a.q.bias, p.q}, LinearJob{&a.k.weight, a.k.bias, p.k},
                   LinearJob{&a.v.weight, a.v.bias, p.v}});
@@ -168,7 +169,7 @@ void attend_rows(const Attention& a, int layer, Rows q, Rows z, Step& s) {
 }
 
 Rows attend(const Attention& a, int layer, Rows q, Step& s) {
-  Rows z = make_rows(s.ops.scratch, q.n, a.n_heads * a.value_dim);
+  Rows z = rows_to_show(s, Point::attn_z, layer, q.n, a.n_heads * a.value_dim);
   attend_rows(a, layer, q, z, s);
   s.probe(Point::attn_z, layer, z);
   return z;

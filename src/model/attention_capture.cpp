@@ -10,33 +10,13 @@
 #include "core/arena.h"
 #include "core/check.h"
 #include "liuli/error.h"
+#include "model/attention_scores.h"
 
 namespace liuli {
 namespace {
 
 constexpr Point kScorePoints[] = {Point::attn_scores_raw, Point::attn_scores, Point::attn_attn_scores,
                                   Point::attn_pattern};
-
-struct Visible {
-  int begin, end;
-};
-Visible visible_keys(const Attention& a, int position, int n_keys) {
-  const int end = a.causal ? std::min(position + 1, n_keys) : n_keys;
-  return {a.sliding_window > 0 ? std::max(0, position - a.sliding_window + 1) : 0, end};
-}
-
-// Keys and values of one head as they are stored, position by position.
-template <class F>
-void for_each_stored(const Attention& a, int layer, const SequenceRows& sequence, int64_t kv_head, F&& f) {
-  const auto& kernels = sequence.cache->kernels();
-  std::vector<float> k(static_cast<size_t>(a.head_dim)), v(static_cast<size_t>(a.value_dim));
-  for (int key = 0; key < sequence.n_keys; key++) {
-    const uint8_t* page = sequence.cache->pages(layer, kv_head)[key / kernels::kPagePositions];
-    kernels.read(page, key % kernels::kPagePositions, k.data(), v.data(), static_cast<int>(a.head_dim),
-                 static_cast<int>(a.value_dim));
-    f(key, k.data(), v.data());
-  }
-}
 
 // One sequence's attention with somebody watching: the kernel's own scores become the named stages, in order. What a
 // listener changes takes effect: from there on that row (a head's query) is formed anew by the plain formulas and its z
@@ -72,16 +52,11 @@ class WatchedAttention {
   bool before_mask_wanted() const { return wants(Point::attn_scores_raw) || wants(Point::attn_scores); }
   int64_t size() const { return a_.n_heads * n_rows_ * n_keys_; }
   float* new_scores() const { return s_.ops.scratch.floats(size()); }
-  // Where a stage is formed: in the listener's own memory if it has some for it.
-  float* new_scores(Point point) const {
-    float* storage = wants(point) ? s_.listener->storage(s_.place(point, layer_), size()) : nullptr;
-    return storage != nullptr ? storage : new_scores();
-  }
   template <class T>
   T* row(T* values, int64_t head, int64_t i) const {
     return values + (head * n_rows_ + i) * n_keys_;
   }
-  Visible visible(int64_t i) const {
+  VisibleKeys visible(int64_t i) const {
     return visible_keys(a_, sequence_.first_position + static_cast<int>(i), static_cast<int>(n_keys_));
   }
   // f(head, row) for all of them, heads in parallel.
@@ -92,10 +67,6 @@ class WatchedAttention {
         for (int64_t i = 0; i < n_rows_; i++) f(head, i);
     });
   }
-  float capped(float scaled) const {
-    return a_.soft_cap > 0 ? a_.soft_cap * std::tanh(scaled / a_.soft_cap) : scaled;
-  }
-
   void run_kernel() {
     const AttentionScratch scratch = attention_scratch(a_, s_);
     s_.ops.pool.parallel_for(a_.n_kv_heads, [&](int64_t begin, int64_t end, int thread) {
@@ -132,7 +103,7 @@ class WatchedAttention {
                0;
       };
       if (!differs(0, static_cast<int>(n_keys_))) continue;
-      const Visible keys = visible(at % n_rows_);
+      const VisibleKeys keys = visible(at % n_rows_);
       changed_[at] = any = true;
       seen |= differs(keys.begin, keys.end);
     }
@@ -145,33 +116,27 @@ class WatchedAttention {
 
   // Raw and scaled scores of every key, also of those the mask hides.
   float* show_scores() {
-    float* full = new_scores(Point::attn_scores);
+    float* full = new_scores();
     each_row([&](int64_t head, int64_t i) {
-      const Visible seen = visible(i);
+      const VisibleKeys seen = visible(i);
       std::copy(row(scores_, head, i) + seen.begin, row(scores_, head, i) + seen.end,
                 row(full, head, i) + seen.begin);
     });
     if (before_mask_wanted()) fill_hidden(full);
     if (const float* offset = rounding_offset(a_, s_)) restore_offset(offset, full);
     if (wants(Point::attn_scores_raw)) {
-      float* raw = new_scores(Point::attn_scores_raw);
-      each_row([&](int64_t head, int64_t i) { take_scale_off(row(full, head, i), row(raw, head, i)); });
+      float* raw = new_scores();
+      each_row([&](int64_t head, int64_t i) {
+        take_scale_off(a_, row(full, head, i), n_keys_, row(raw, head, i));
+      });
       show(Point::attn_scores_raw, raw);
       each_row([&](int64_t head, int64_t i) {
         for (int64_t key = 0; changed_[head * n_rows_ + i] && key < n_keys_; key++)
-          row(full, head, i)[key] = capped(row(raw, head, i)[key] * a_.scale);
+          row(full, head, i)[key] = soft_capped(a_, row(raw, head, i)[key] * a_.scale);
       });
     }
     show(Point::attn_scores, full);
     return full;
-  }
-
-  void take_scale_off(const float* scores, float* raw) const {
-    if (a_.soft_cap > 0)
-      for (int64_t key = 0; key < n_keys_; key++)
-        raw[key] = a_.soft_cap * std::atanh(scores[key] / a_.soft_cap) / a_.scale;
-    else
-      for (int64_t key = 0; key < n_keys_; key++) raw[key] = scores[key] / a_.scale;
   }
 
   // What one thread needs to form scores of hidden keys: a head's keys, and their products with some queries.
@@ -207,11 +172,11 @@ class WatchedAttention {
     if (from == n_keys_) return;
     query_dots(head, first, n, from, at);
     for (int64_t i = 0; i < n; i++) {
-      const Visible seen = visible(first + i);
+      const VisibleKeys seen = visible(first + i);
       float* scores = row(full, head, first + i);
       const float* dots = at.dots + i * n_keys_;
-      for (int64_t key = from; key < seen.begin; key++) scores[key] = capped(dots[key] * a_.scale);
-      for (int64_t key = seen.end; key < n_keys_; key++) scores[key] = capped(dots[key] * a_.scale);
+      for (int64_t key = from; key < seen.begin; key++) scores[key] = soft_capped(a_, dots[key] * a_.scale);
+      for (int64_t key = seen.end; key < n_keys_; key++) scores[key] = soft_capped(a_, dots[key] * a_.scale);
     }
   }
 
@@ -222,7 +187,7 @@ class WatchedAttention {
       for (int64_t i = 0; i < n; i++)
         for (int64_t key = from; key < n_keys_; key++)
           at.dots[i * n_keys_ + key] =
-              static_cast<float>(query_dot(head, first + i, at.keys + key * a_.head_dim));
+              static_cast<float>(query_dot(a_, query_of(head, first + i), at.keys + key * a_.head_dim));
       return;
     }
     s_.ops.kernels.gemm.multiply(
@@ -231,26 +196,21 @@ class WatchedAttention {
         at.gemm);
   }
 
-  double query_dot(int64_t head, int64_t i, const float* k) const {
-    const float* query = q_.row(sequence_.first_row + i) + head * a_.head_dim;
-    double dot = 0;
-    for (int64_t d = 0; d < a_.head_dim; d++) dot += double{query[d]} * double{k[d]};
-    return dot;
+  const float* query_of(int64_t head, int64_t i) const {
+    return q_.row(sequence_.first_row + i) + head * a_.head_dim;
   }
 
-  // Scores of the keys without their offset lack q·offset, which softmax does not need but a reader expects.
   void restore_offset(const float* offset, float* full) const {
     each_row([&](int64_t head, int64_t i) {
-      const auto missing =
-          static_cast<float>(query_dot(head, i, offset + head / group_ * a_.head_dim) * double{a_.scale});
+      const float missing = score_of_offset(a_, offset, head, query_of(head, i));
       for (int64_t key = 0; key < n_keys_; key++) row(full, head, i)[key] += missing;
     });
   }
 
   float* show_masked(const float* full) {
-    float* masked = new_scores(Point::attn_attn_scores);
+    float* masked = new_scores();
     each_row([&](int64_t head, int64_t i) {
-      const Visible seen = visible(i);
+      const VisibleKeys seen = visible(i);
       constexpr float kHidden = -std::numeric_limits<float>::infinity();
       std::copy(row(full, head, i) + seen.begin, row(full, head, i) + seen.end,
                 row(masked, head, i) + seen.begin);
@@ -262,11 +222,11 @@ class WatchedAttention {
   }
 
   void show_pattern(float* masked) {
-    float* pattern = new_scores(Point::attn_pattern);
+    float* pattern = new_scores();
     each_row([&](int64_t head, int64_t i) {
       const int64_t at = head * n_rows_ + i;
       if (changed_[at]) return s_.ops.rows.softmax(row(masked, head, i), n_keys_, row(pattern, head, i));
-      const Visible seen = visible(i);
+      const VisibleKeys seen = visible(i);
       std::fill(row(pattern, head, i), row(pattern, head, i) + seen.begin, 0.0f);
       std::fill(row(pattern, head, i) + seen.end, row(pattern, head, i) + n_keys_, 0.0f);
       s_.ops.attention.pattern(row(scores_, head, i) + seen.begin, max_[at], sum_[at], seen.end - seen.begin,
@@ -319,7 +279,12 @@ bool watches_scores(int layer, const Step& s) {
 
 void attend_and_show_scores(const Attention& a, int layer, Rows q, Rows z, Step& s) {
   LIULI_CHECK(s.sequences.size() == 1);
-  WatchedAttention(a, layer, q, z, s).run();
+  const bool changeable = std::any_of(std::begin(kScorePoints), std::end(kScorePoints),
+                                      [&](Point point) { return s.changeable(point, layer); });
+  if (changeable || s.ops.product_class == ProductClass::exact)
+    WatchedAttention(a, layer, q, z, s).run();
+  else
+    attend_and_record_scores(a, layer, q, z, s);
 }
 
 }  // namespace liuli

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/block.h"
+#include "model/shown_rows.h"
 
 namespace liuli {
 namespace {
@@ -69,6 +70,47 @@ class Stages {
 
   void show_rows(Rows x, Rows y, NormStats stats) {
     const Arena::Scope scratch(s_.ops.scratch);
+    if (any_changeable() || any_changed(x.n))
+      show_one_by_one(x, y, stats);
+    else
+      show_together(x, stats);
+  }
+
+  bool any_changeable() const {
+    for (const NormStage stage : {NormStage::centered, NormStage::normalized, NormStage::scaled})
+      if (s_.changeable(norm_point(site_, stage), layer_)) return true;
+    return false;
+  }
+
+  // All three in one walk over x, where the listener wants them.
+  void show_together(Rows x, NormStats stats) {
+    const auto rows_of = [&](NormStage stage) {
+      return rows_to_show(s_, norm_point(site_, stage), layer_, x.n, x.width);
+    };
+    const Rows centered = rows_of(NormStage::centered), normalized = rows_of(NormStage::normalized),
+               scaled = rows_of(NormStage::scaled);
+    for_each_row(s_.ops, x.n, [&](int64_t i) {
+      form_stages(x.row(i), x.width, stats.mean[i], stats.sigma[i], centered.row(i), normalized.row(i),
+                  scaled.row(i));
+    });
+    show(NormStage::centered, centered);
+    show(NormStage::normalized, normalized);
+    show(NormStage::scaled, scaled);
+  }
+
+  void form_stages(const float* __restrict x, int64_t n, float mean, float sigma, float* __restrict centered,
+                   float* __restrict normalized, float* __restrict scaled) const {
+    const float* gamma = norm_.gamma;
+    for (int64_t j = 0; j < n; j++) centered[j] = x[j] - mean;
+    for (int64_t j = 0; j < n; j++) normalized[j] = centered[j] / sigma;
+    if (gamma == nullptr)
+      std::copy_n(normalized, n, scaled);
+    else
+      for (int64_t j = 0; j < n; j++) scaled[j] = normalized[j] * gamma[j];
+  }
+
+  // Each from the one before, which a listener may have changed.
+  void show_one_by_one(Rows x, Rows y, NormStats stats) {
     Rows work = make_rows(s_.ops.scratch, x.n, x.width);
     auto each = [&](auto f) {
       for_each_row(s_.ops, x.n, [&](int64_t i) {
@@ -97,9 +139,13 @@ void apply(const Norm& norm, NormSite site, int layer, Rows x, Rows y, Step& s) 
   if (!watched(site, layer, s)) return norm_forward(s.ops, norm, x, y);
   Arena& arena = s.ops.scratch;
   NormStats stats{arena.floats(x.n), arena.floats(x.n)};
-  Rows before = make_rows(arena, x.n, x.width);  // y may be x: the stages need what went in
-  for (int64_t i = 0; i < x.n; i++)
-    std::memcpy(before.row(i), x.row(i), static_cast<size_t>(x.width) * sizeof(float));
+  Rows before = x;
+  if (y.data == x.data) {  // the stages need what went in
+    before = make_rows(arena, x.n, x.width);
+    for_each_row(s.ops, x.n, [&](int64_t i) {
+      std::memcpy(before.row(i), x.row(i), static_cast<size_t>(x.width) * sizeof(float));
+    });
+  }
   norm_forward(s.ops, norm, x, y, stats);
   Stages(norm, site, layer, s, x.n).show_all(before, y, stats);
 }
@@ -108,7 +154,7 @@ void apply(const Norm& norm, NormSite site, int layer, Rows x, Rows y, Step& s) 
 
 Rows normalized(const Norm& norm, NormSite site, int layer, Rows x, Step& s) {
   if (norm.kind == NormKind::none) return x;
-  Rows y = make_rows(s.ops.scratch, x.n, x.width);
+  Rows y = rows_to_show(s, norm_point(site, NormStage::out), layer, x.n, x.width);
   apply(norm, site, layer, x, y, s);
   return y;
 }

@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "liuli/error.h"
 #include "model/block.h"
+#include "model/shown_rows.h"
 #include "ops/activation.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
@@ -191,7 +192,7 @@ Rows wanted_rows(Rows x, const StepOptions& options, const Step& s) {
 Rows unembed(const Model& model, Step& s, Rows x) { return unembed(model, s, x, model.output()); }
 
 Rows unembed(const Model& model, Step& s, Rows x, const Matrix& output) {
-  Rows logits = make_rows(s.ops.scratch, x.n, output.d_out());
+  Rows logits = rows_to_show(s, Point::logits, -1, x.n, output.d_out());
   const Arena::Scope scratch(s.ops.scratch);
   Rows h = normalized(model.final_norm, NormSite::ln_final, -1, x, s);
   linear_forward(s.ops, h, {LinearJob{&output, nullptr, logits}});

@@ -3,25 +3,11 @@
 
 #include <fmt/format.h>
 
+#include "core/markup.h"
 #include "report/plot_scale.h"
 
 namespace liuli {
 namespace {
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (static_cast<unsigned char>(c) >= 0x20)  // XML forbids control characters
-      out += c;
-  }
-  return out;
-}
 
 std::string hex(Colour c) { return fmt::format("#{:02x}{:02x}{:02x}", c.red, c.green, c.blue); }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/markup.h"
+
 namespace liuli::worked {
 namespace {
 
@@ -40,26 +42,6 @@ std::vector<size_t> spread(size_t n) {
   const size_t shown = std::min(n, kMaxBars);
   for (size_t i = 0; i < shown; ++i) at.push_back(shown == 1 ? 0 : i * (n - 1) / (shown - 1));
   return at;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 // Maps steps and values to the drawing area; y grows downwards.

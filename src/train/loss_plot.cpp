@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/markup.h"
+
 namespace liuli {
 namespace {
 
@@ -80,12 +82,6 @@ std::string label(const Frame& f, const std::vector<CurvePoint>& points, const c
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" style=\"fill:{}\">{} {:.3f}</text>\n",
                      f.x(static_cast<double>(last.step)) + 6, f.y(last.loss) + 4 + shift, colour, name,
                      last.loss);
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return out;
 }
 
 // Two labels at one height would cover each other: how far the second moves.

@@ -1,7 +1,10 @@
 // Changing values while a model runs: what hooks write takes effect, what they leave alone changes no bit.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "core/arena.h"
 #include "golden_support.h"
 
 namespace liuli::golden {
@@ -58,6 +61,47 @@ TEST_P(NoOpHooks, ChangeNoBitAtAnyPoint) {
     EXPECT_GT(calls, 40);
   }
 }
+// Memory that values may be formed in, as the Python package gives.
+class AlignedMemory final : public TraceSink {
+ public:
+  void begin(const std::vector<TracedTensor>& tensors) override {
+    for (const TracedTensor& tensor : tensors) {
+      size_t n = 1;
+      for (const int64_t size : tensor.shape) n *= static_cast<size_t>(size);
+      buffers_.emplace_back(n * sizeof(float));
+    }
+  }
+  void write(size_t, int64_t, const float*, int64_t) override { FAIL(); }
+  float* memory(size_t tensor) override { return buffers_[tensor].as<float>(); }
+  const AlignedBuffer& buffer(size_t tensor) const { return buffers_[tensor]; }
+
+ private:
+  std::vector<AlignedBuffer> buffers_;
+};
+
+// Who only reads gets stages formed together, in its own memory; who may change them gets them one after another.
+TEST_P(NoOpHooks, SeeTheBitsThatACaptureAloneSees) {
+  for (const auto product_class :
+       {ProductClassChoice::prompt, ProductClassChoice::decode, ProductClassChoice::f32}) {
+    Engine engine = load(tiny(GetParam()), product_class);
+    std::vector<int> ids;  // more than attention takes at once, where the context allows
+    while (ids.size() < 80) ids.insert(ids.end(), kIds.begin(), kIds.end());
+    ids.resize(std::min<size_t>(ids.size(), static_cast<size_t>(engine.config().max_seq_len)));
+    AlignedMemory memory;
+    TraceSettings alone, hooked;
+    alone.sink = &memory;
+    hooked.hooks = {{{"*"}, [](const HookValue&) {}}};
+    engine.trace(ids, {"*"}, alone);
+    const std::vector<TracedTensor> seen = engine.trace(ids, {"*"}, hooked);
+    ASSERT_GT(seen.size(), 40u);
+    for (size_t i = 0; i < seen.size(); i++) {
+      const AlignedBuffer& direct = memory.buffer(i);
+      ASSERT_EQ(direct.size(), seen[i].values.size() * sizeof(float));
+      EXPECT_EQ(std::memcmp(direct.data(), seen[i].values.data(), direct.size()), 0) << seen[i].name;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, NoOpHooks,
                          testing::Values("llama", "qwen3", "gemma3", "olmo2", "gpt2", "qwen2moe", "mixtral",
                                          "deepseek_v3"),

@@ -1,6 +1,7 @@
 // Peaks of 512-bit registers: f32 FMA and VNNI.
 #include <immintrin.h>
 
+#include "kernels/peak_rounds.h"
 #include "kernels/peaks.h"
 
 namespace liuli::kernels {
@@ -8,26 +9,20 @@ namespace {
 
 constexpr int kSums = 16;
 
+struct Avx512 {
+  static void hide(__m512& value) { asm volatile("" : "+v"(value)); }
+  static void hide(__m512i& value) { asm volatile("" : "+v"(value)); }
+};
+
 void fma_f32(int64_t rounds) noexcept {
-  __m512 sums[kSums] = {};
-  for (__m512& sum : sums) asm volatile("" : "+v"(sum));  // equal sums would become one
-  __m512 a = _mm512_set1_ps(0.5f), b = _mm512_set1_ps(1.0f);
-  for (int64_t i = 0; i < rounds; i++) {
-    asm volatile("" : "+v"(a), "+v"(b));  // so that no round can be computed ahead
-    for (__m512& sum : sums) sum = _mm512_fmadd_ps(sum, a, b);
-  }
-  for (__m512& sum : sums) asm volatile("" : : "v"(sum));
+  run_rounds<Avx512, kSums>(rounds, _mm512_setzero_ps(), _mm512_set1_ps(0.5f), _mm512_set1_ps(1.0f),
+                            [](__m512 sum, __m512 a, __m512 b) { return _mm512_fmadd_ps(sum, a, b); });
 }
 
 void dot_int8(int64_t rounds) noexcept {
-  __m512i sums[kSums] = {};
-  for (__m512i& sum : sums) asm volatile("" : "+v"(sum));  // equal sums would become one
-  __m512i codes = _mm512_set1_epi8(3), values = _mm512_set1_epi8(-5);
-  for (int64_t i = 0; i < rounds; i++) {
-    asm volatile("" : "+v"(codes), "+v"(values));
-    for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, codes, values);
-  }
-  for (__m512i& sum : sums) asm volatile("" : : "v"(sum));
+  run_rounds<Avx512, kSums>(
+      rounds, _mm512_setzero_si512(), _mm512_set1_epi8(3), _mm512_set1_epi8(-5),
+      [](__m512i sum, __m512i codes, __m512i values) { return _mm512_dpbusd_epi32(sum, codes, values); });
 }
 
 constexpr PeakLoop kLoops[] = {{"f32 FMA", 2.0 * 16 * kSums, fma_f32},

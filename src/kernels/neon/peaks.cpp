@@ -2,6 +2,7 @@
 // cycle at most).
 #include <arm_neon.h>
 
+#include "kernels/peak_rounds.h"
 #include "kernels/peaks.h"
 
 namespace liuli::kernels {
@@ -9,26 +10,22 @@ namespace {
 
 constexpr int kSums = 16;
 
-void fma_f32(int64_t rounds) noexcept {
-  float32x4_t sums[kSums] = {};
-  for (float32x4_t& sum : sums) asm volatile("" : "+w"(sum));  // equal sums would become one
-  float32x4_t a = vdupq_n_f32(0.5f), b = vdupq_n_f32(1.0f);
-  for (int64_t i = 0; i < rounds; i++) {
-    asm volatile("" : "+w"(a), "+w"(b));  // so that no round can be computed ahead
-    for (float32x4_t& sum : sums) sum = vfmaq_f32(b, sum, a);
+struct Neon {
+  template <class V>
+  static void hide(V& value) {
+    asm volatile("" : "+w"(value));
   }
-  for (float32x4_t& sum : sums) asm volatile("" : : "w"(sum));
+};
+
+void fma_f32(int64_t rounds) noexcept {
+  run_rounds<Neon, kSums>(rounds, vdupq_n_f32(0), vdupq_n_f32(0.5f), vdupq_n_f32(1.0f),
+                          [](float32x4_t sum, float32x4_t a, float32x4_t b) { return vfmaq_f32(b, sum, a); });
 }
 
 void dot_int8(int64_t rounds) noexcept {
-  int32x4_t sums[kSums] = {};
-  for (int32x4_t& sum : sums) asm volatile("" : "+w"(sum));  // equal sums would become one
-  int8x16_t codes = vdupq_n_s8(3), values = vdupq_n_s8(-5);
-  for (int64_t i = 0; i < rounds; i++) {
-    asm volatile("" : "+w"(codes), "+w"(values));
-    for (int32x4_t& sum : sums) sum = vdotq_s32(sum, codes, values);
-  }
-  for (int32x4_t& sum : sums) asm volatile("" : : "w"(sum));
+  run_rounds<Neon, kSums>(
+      rounds, vdupq_n_s32(0), vdupq_n_s8(3), vdupq_n_s8(-5),
+      [](int32x4_t sum, int8x16_t codes, int8x16_t values) { return vdotq_s32(sum, codes, values); });
 }
 
 constexpr PeakLoop kLoops[] = {{"f32 FMA", 2.0 * 4 * kSums, fma_f32},

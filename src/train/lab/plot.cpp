@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "train/lab/escape.h"
+#include "core/markup.h"
 #include "train/lab/experiments.h"
 
 namespace liuli::lab {

@@ -1,14 +1,13 @@
 // The report as one page: no script from elsewhere, no picture file, no font.
 #include <fmt/format.h>
 
-#include "train/lab/escape.h"
+#include "core/markup.h"
 #include "train/lab/experiments.h"
 #include "train/lab/plot.h"
 
 namespace liuli {
 namespace {
 
-using lab::escaped;
 using lab::number;
 
 constexpr const char* kHead = R"html(<!doctype html>
