@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Training throughput beside PyTorch on the CPU: the same model, batch and optimiser, f32, turn and turn about.
+"""Training throughput beside PyTorch on the CPU: the same model, batch and optimiser, f32 and bf16 products, turn and turn about.
 
-    bench/compare_training.py --liuli build/release/bin/liuli [--threads 2] [--rounds 3] [--steps 4] [--products bf16] [d384 smollm2]
+    bench/compare_training.py --liuli build/release/bin/liuli [--threads 2] [--rounds 3] [--steps 4] [d384 smollm2]
 
-A step is forward, loss, backward, clipping and AdamW; PyTorch runs transformers' LlamaForCausalLM. Each round runs `liuli train` for some
-steps, then PyTorch for as many, and the first step of every run is left out; printed are the medians of wall-clock time over all rounds.
-Where others use the machine, --realtime puts both under chrt (root only). Without torch and transformers only Liuli is measured.
+A step is forward, loss, backward, clipping and AdamW; PyTorch runs transformers' LlamaForCausalLM, for bf16 under torch.autocast (weights
+and optimiser stay f32 on both sides). Each round runs every column for some steps, and the first step of every run is left out; printed are
+the medians of wall-clock time over all rounds, and the ratio to PyTorch's f32. --columns picks some of: liuli-f32 liuli-bf16 torch-f32 torch-bf16.
+Where others use the machine, --realtime puts all under chrt (root only). Without torch and transformers only Liuli is measured.
 """
 import argparse
 import json
@@ -22,6 +23,8 @@ SHAPES = {
                  "num_key_value_heads": 3, "vocab_size": 49152}, 2, 128),
 }
 
+COLUMNS = ("liuli-f32", "liuli-bf16", "torch-f32", "torch-bf16")
+
 
 def settings_of(shape):
     sizes, batch, length = SHAPES[shape]
@@ -29,8 +32,9 @@ def settings_of(shape):
     return model, batch, length
 
 
-def torch_steps(shape, steps, threads):
+def torch_steps(shape, steps, threads, products):
     """Prints the seconds of each step. Runs in a process of its own."""
+    import contextlib
     import time
 
     import torch
@@ -44,27 +48,27 @@ def torch_steps(shape, steps, threads):
     for _ in range(steps):
         begin = time.perf_counter()
         optimizer.zero_grad()
-        logits = model(ids[:, :-1], use_cache=False).logits
-        torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten()).backward()
+        with torch.autocast("cpu", torch.bfloat16) if products == "bf16" else contextlib.nullcontext():
+            logits = model(ids[:, :-1], use_cache=False).logits
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         seconds.append(time.perf_counter() - begin)
     print(json.dumps({"version": torch.__version__, "seconds": seconds[1:]}))
 
 
-def liuli_steps(shape, steps, options, folder):
+def liuli_steps(shape, steps, options, products, folder):
     """The seconds of each step, from the run's log."""
     model, batch, length = settings_of(shape)
-    output = os.path.join(folder, f"run-{len(os.listdir(folder))}")
+    output = os.path.join(folder, "run")
     data = os.path.join(folder, "text.jsonl")
     with open(data, "w", encoding="utf-8") as file:
         for i in range(200):
             file.write(json.dumps({"text": " ".join(str(i * k % 1009) for k in range(60))}) + "\n")
     run = {"model": dict(model, model_type="llama"), "tokenizer": {"kind": "characters", "vocab_size": 400}, "data": [data],
-           "held_out": 0, "output": output, "steps": steps, "batch": batch, "sequence_length": length,
+           "held_out": 0, "output": output, "steps": steps, "batch": batch, "sequence_length": length, "products": products,
            "threads": options.threads, "evaluate": {"every": 0}, "checkpoint": {"every": 0}}
-    if options.products != "f32":
-        run["products"] = options.products
     config = os.path.join(folder, "run.json")
     with open(config, "w", encoding="utf-8") as file:
         json.dump(run, file)
@@ -78,24 +82,33 @@ def prefix(options):
     return ["chrt", "-r", "1"] if options.realtime else []
 
 
-def compare(shape, options, have_torch):
-    _, batch, length = settings_of(shape)
-    tokens, ours, theirs, version = batch * length, [], [], None
-    for _ in range(options.rounds):
+def column_steps(column, shape, options):
+    """The seconds of each counted step of one run, and PyTorch's version."""
+    side, products = column.split("-")
+    if side == "liuli":
         with tempfile.TemporaryDirectory(prefix="liuli-bench-") as folder:
-            ours += liuli_steps(shape, options.steps + 1, options, folder)
-        if have_torch:
-            command = [sys.executable, os.path.abspath(__file__), "--torch-steps", str(options.steps + 1), "--threads",
-                       str(options.threads), shape]
-            answer = json.loads(subprocess.run(prefix(options) + command, check=True, capture_output=True, text=True).stdout)
-            theirs += answer["seconds"]
-            version = answer["version"]
-    mine = statistics.median(ours)
-    line = f"{shape:8}  {tokens} tokens per step  Liuli {options.products} {mine:.3f} s, {tokens / mine:.0f} tokens/s"
-    if theirs:
-        other = statistics.median(theirs)
-        line += f"   PyTorch {version} {other:.3f} s, {tokens / other:.0f} tokens/s   ratio {other / mine:.2f}"
-    print(line, f"  ({len(ours)} steps)", flush=True)
+            return liuli_steps(shape, options.steps + 1, options, products, folder), None
+    command = [sys.executable, os.path.abspath(__file__), "--torch-steps", str(options.steps + 1), "--threads", str(options.threads),
+               "--torch-products", products, shape]
+    answer = json.loads(subprocess.run(prefix(options) + command, check=True, capture_output=True, text=True).stdout)
+    return answer["seconds"], answer["version"]
+
+
+def compare(shape, options, columns):
+    _, batch, length = settings_of(shape)
+    tokens, found, version = batch * length, {column: [] for column in columns}, None
+    for _ in range(options.rounds):
+        for column in columns:
+            seconds, said = column_steps(column, shape, options)
+            found[column] += seconds
+            version = said or version
+    print(f"{shape}: {tokens} tokens per step, {options.threads} threads" + (f", PyTorch {version}" if version else ""))
+    against = statistics.median(found["torch-f32"]) if found.get("torch-f32") else None
+    for column, seconds in found.items():
+        median = statistics.median(seconds)
+        ratio = f"  {against / median:5.2f} × torch-f32" if against else ""
+        print(f"  {column:10}  {median:.3f} s  {tokens / median:6.0f} tokens/s{ratio}  ({len(seconds)} steps, fastest {min(seconds):.3f} s)",
+              flush=True)
 
 
 def main():
@@ -105,22 +118,23 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=4, help="counted steps per round")
-    parser.add_argument("--products", default="f32", help="Liuli's products: f32 or bf16")
+    parser.add_argument("--columns", nargs="+", choices=COLUMNS, default=list(COLUMNS))
     parser.add_argument("--realtime", action="store_true", help="both sides under chrt -r 1")
     parser.add_argument("--torch-steps", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--torch-products", default="f32", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.torch_steps:
-        torch_steps(options.shapes[0], options.torch_steps, options.threads)
+        torch_steps(options.shapes[0], options.torch_steps, options.threads, options.torch_products)
         return
+    columns = options.columns
     try:
         import torch  # noqa: F401
         import transformers  # noqa: F401
-        have_torch = True
     except ImportError:
-        have_torch = False
+        columns = [column for column in columns if column.startswith("liuli")]
         print("no torch or no transformers here: Liuli alone", file=sys.stderr)
     for shape in options.shapes:
-        compare(shape, options, have_torch)
+        compare(shape, options, columns)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,9 @@ struct TrainSettings {
   double clip = 1, dropout = 0, label_smoothing = 0;
   bool recompute =
       false;  ///< form blocks again on the way back: a tenth of the memory, one forward pass more
+  /// Matrix products of training, evaluation and samples: "f32", or "bf16", which rounds their operands to bf16 and sums
+  /// in f32. Weights, moments, norms, softmax and the residual stream are f32 either way.
+  std::string products = "f32";
   uint64_t seed = 1;
   int threads = 0;  ///< changes no bit
 

@@ -12,6 +12,7 @@
 #include "cli/program.h"
 #include "cli/text_table.h"
 #include "cli/train_progress.h"
+#include "liuli/error.h"
 #include "liuli/train.h"
 
 namespace liuli::cli {
@@ -59,6 +60,7 @@ TrainSettings settings_of(const TrainOptions& o) {
   take("--schedule", &TrainSettings::schedule);
   take("--optimizer", &TrainSettings::optimizer);
   take("--dropout", &TrainSettings::dropout);
+  take("--products", &TrainSettings::products);
   take("--seed", &TrainSettings::seed);
   take("--threads", &TrainSettings::threads);
   take("--evaluate-every", &TrainSettings::evaluate_every);
@@ -117,6 +119,10 @@ int train_action(const TrainOptions& options, bool json) {
   TrainResult result;
   std::string folder = options.resume;
   if (!options.resume.empty()) {
+    if (is_given(options, "--products"))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--products {}: a run that is resumed keeps the products of {}'s checkpoint",
+                              options.given.products, options.resume));
     result = resume_training(options.resume, callbacks,
                              is_given(options, "--threads") ? options.given.threads : -1,
                              is_given(options, "--steps") ? options.given.steps : -1);
@@ -165,6 +171,8 @@ void add_run_options(CLI::App& c, TrainOptions& o) {
   c.add_option("--schedule", s.schedule, "cosine, wsd, linear, constant, noam")->capture_default_str();
   c.add_option("--optimizer", s.optimizer, "adamw, adam, sgd, muon")->capture_default_str();
   c.add_option("--dropout", s.dropout, "on branches and embeddings")->capture_default_str();
+  c.add_option("--products", s.products, "f32; or bf16: matrix products round their operands, sums stay f32")
+      ->capture_default_str();
   c.add_option("--seed", s.seed, "of weights, windows, dropout and samples")->capture_default_str();
   c.add_option("--threads", s.threads, "0: every CPU; changes no bit")->capture_default_str();
   c.add_option("--evaluate-every", s.evaluate_every, "steps; 0: never")->capture_default_str();

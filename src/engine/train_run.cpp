@@ -136,6 +136,7 @@ TrainRun::TrainRun(const TrainSettings& settings, const TrainCallbacks& callback
                    const std::string& checkpoint)
     : settings_(settings), callbacks_(callbacks), lock_(settings.output) {
   runner_ = std::make_unique<Runner>(settings_.threads);
+  runner_->bf16_products = named<bool>("products", settings_.products, {{"f32", false}, {"bf16", true}});
   if (!settings_.model.empty()) base_ = open_weights(settings_.model);
   load_texts(checkpoint);
   make_model();

@@ -60,6 +60,7 @@ const Field kFields[] = {
     {"dropout", LIULI_FIELD(dropout), 0, 0.95},
     {"label_smoothing", LIULI_FIELD(label_smoothing), 0, 0.95},
     {"recompute", LIULI_FIELD(recompute)},
+    {"products", LIULI_FIELD(products)},
     {"seed", LIULI_FIELD(seed)},
     {"threads", LIULI_FIELD(threads), 0, 4096},
     {"evaluate.every", LIULI_FIELD(evaluate_every), 0, 1e12},

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "core/check.h"
+#include "core/lane_sum.h"
 #include "model/backward.h"
 #include "ops/gemm.h"
 #include "ops/linear.h"
@@ -59,9 +60,8 @@ void pattern_row(OpContext& c, const HeadGradient& h, int64_t i, float* s, float
 // ds = pattern ⊙ (dp − Σ pattern ⊙ dp) · scale (· slope), over dp.
 void score_row_backward(const HeadGradient& h, int64_t n, const float* pattern, const float* slope,
                         float* dp) {
-  double sum = 0;
-  for (int64_t j = 0; j < n; j++) sum += static_cast<double>(pattern[j]) * static_cast<double>(dp[j]);
-  const auto mean = static_cast<float>(sum);
+  const auto mean = static_cast<float>(
+      lane_sum(n, [&](int64_t j) { return static_cast<double>(pattern[j]) * static_cast<double>(dp[j]); }));
   for (int64_t j = 0; j < n; j++) dp[j] = pattern[j] * (dp[j] - mean) * h.scale;
   if (slope != nullptr)
     for (int64_t j = 0; j < n; j++) dp[j] *= slope[j];
@@ -84,8 +84,8 @@ void head_backward(OpContext& c, const HeadGradient& h, float* scratch) {
     const float *q = h.q.data + g * h.head_dim, *dz = h.dz.data + g * h.value_dim;
     float* dq = h.dq.data + g * h.head_dim;
     // The pattern as the forward pass had it: in f32.
-    c.kernels.gemm.multiply(
-        {n, keys, h.head_dim, q, h.q.stride, 1, h.k.data, 1, h.k.stride, pattern, stride}, packing);
+    c.kernels.gemm.multiply({n, keys, h.head_dim, q, h.q.stride, 1, h.k.data, 1, h.k.stride, pattern, stride},
+                            packing);
     for (int64_t i = 0; i < n; i++) pattern_row(c, h, i, row(pattern, i), row(slope, i));
     multiply({keys, h.value_dim, n, pattern, 1, stride, dz, h.dz.stride, 1, h.dv.data, h.dv.stride, true},
              packing);

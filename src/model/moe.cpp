@@ -16,6 +16,7 @@ namespace {
 // send a token elsewhere. Only the exact class differs, by summing in double.
 Rows router_logits(const MixtureOfExperts& m, Rows h, OpContext ops) {
   if (ops.product_class != ProductClass::exact) ops.product_class = ProductClass::f32;
+  ops.bf16_products = false;
   Rows logits = make_rows(ops.scratch, h.n, m.shape.n_experts);
   linear_forward(ops, h, {LinearJob{&m.router.weight, m.router.bias, logits}});
   return logits;

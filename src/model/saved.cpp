@@ -46,7 +46,13 @@ bool Saved::wants(const Place& place) const {
 
 void Saved::see(const ProbedValue& value) {
   Rows copy = make_rows(arena_, value.rows.n, value.rows.width);
-  for (int64_t i = 0; i < copy.n; i++) std::copy_n(value.rows.row(i), copy.width, copy.row(i));
+  const auto copy_rows = [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; i++) std::copy_n(value.rows.row(i), copy.width, copy.row(i));
+  };
+  if (pool_ != nullptr)
+    pool_->parallel_for(copy.n, copy_rows);
+  else
+    copy_rows(0, copy.n, 0);
   int* tokens = nullptr;
   if (value.row_tokens != nullptr) {
     tokens = arena_.array<int>(copy.n);

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "core/arena.h"
+#include "core/thread_pool.h"
 #include "model/probe.h"
 
 namespace liuli {
@@ -11,6 +12,8 @@ namespace liuli {
 /// back (norms, attention patterns).
 class Saved final : public Probe {
  public:
+  /// Threads that copy what is kept; null: the caller alone.
+  explicit Saved(ThreadPool* pool = nullptr) : pool_(pool) {}
   bool wants(const Place& place) const override;
   void see(const ProbedValue& value) override;
   bool sees_batches() const override { return true; }
@@ -31,6 +34,7 @@ class Saved final : public Probe {
   };
   static uint64_t key(const Place& place);
 
+  ThreadPool* pool_;
   Arena arena_;
   std::unordered_map<uint64_t, Value> values_;
 };

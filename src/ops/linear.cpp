@@ -41,16 +41,19 @@ constexpr size_t kWorthForking = size_t{64} << 10;
 constexpr int64_t kSmallestPiece = int64_t{32} << 10;  // of weights: a panel or more
 
 // The panels of all products one after another, cut by bytes into pieces for the threads: f(product, first, last, thread).
+// Weights that lie as plain rows have none.
 template <class F>
 void for_each_panel_range(OpContext& c, std::span<const Product> products, F&& f) {
   size_t total = 0, work = 0;
   for (const Product& p : products) {
+    if (!p.job.weight->has_panels()) continue;
     total += p.job.weight->run_bytes();
     work += p.job.weight->run_bytes() * static_cast<size_t>(p.x.n);
   }
   const auto run_piece = [&](int64_t begin, int64_t end, int thread) {
     size_t at = 0;
     for (const Product& p : products) {
+      if (!p.job.weight->has_panels()) continue;
       const size_t bytes = p.job.weight->panel_bytes(), n = static_cast<size_t>(p.job.weight->n_panels());
       // A panel belongs to the piece its first byte lies in.
       auto index = [&](int64_t position) {
@@ -132,23 +135,38 @@ void decode_class(OpContext& c, std::span<Product> products) {
   });
 }
 
+// An input that is still to be packed, and where its strips of 16 rows stand among those of all inputs.
+struct PendingInput {
+  const kernels::PromptKernels* prompt;
+  Rows x;
+  uint8_t* to;
+  int64_t first_strip, strips;
+};
+
+// Packs each distinct input; all strips in one go: a layer's experts have a few each.
 void pack_inputs(OpContext& c, std::span<Product> products) {
+  auto* pending = c.scratch.array<PendingInput>(static_cast<int64_t>(products.size()));
+  int64_t n = 0, strips = 0;
   for (size_t i = 0; i < products.size(); i++) {
     Product& p = products[i];
     const auto& prompt = prompt_kernels(c, *p.job.weight);
-    if (i > 0 && same_input(products[i - 1], p) &&
-        &prompt == &prompt_kernels(c, *products[i - 1].job.weight)) {
-      p.input = products[i - 1].input;
-      continue;
+    if (i == 0 || !same_input(products[i - 1], p) || pending[n - 1].prompt != &prompt) {
+      const int rows = static_cast<int>(p.x.n);
+      auto* to = c.scratch.array<uint8_t>(static_cast<int64_t>(prompt.packed_bytes(rows, p.x.width)));
+      pending[n++] = {&prompt, p.x, to, strips, (p.x.n + 15) / 16};
+      strips += pending[n - 1].strips;
     }
-    const int n = static_cast<int>(p.x.n);
-    auto* packed = c.scratch.array<uint8_t>(static_cast<int64_t>(prompt.packed_bytes(n, p.x.width)));
-    c.pool.parallel_for((n + 15) / 16, [&](int64_t begin, int64_t end, int) {
-      for (int64_t strip = begin; strip < end; strip++)
-        prompt.pack_strip(p.x.data, p.x.stride, n, p.x.width, static_cast<int>(strip), packed);
-    });
-    p.input = packed;
+    p.input = pending[n - 1].to;
   }
+  c.pool.parallel_for(strips, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = 0; i < n; i++) {
+      const PendingInput& p = pending[i];
+      for (int64_t strip = std::max(begin - p.first_strip, int64_t{0});
+           strip < std::min(end - p.first_strip, p.strips); strip++)
+        p.prompt->pack_strip(p.x.data, p.x.stride, static_cast<int>(p.x.n), p.x.width,
+                             static_cast<int>(strip), p.to);
+    }
+  });
 }
 
 void prompt_class(OpContext& c, std::span<Product> products) {

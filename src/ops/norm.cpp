@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/lane_sum.h"
 #include "ops/columns.h"
 
 namespace liuli {
@@ -54,28 +55,24 @@ namespace {
 void norm_row_backward(const Norm& norm, const float* x, const float* dy, int64_t n, float* normal, float* dx,
                        bool accumulate) {
   const auto width = static_cast<double>(n);
-  double mean = 0, square = 0;
-  if (norm.kind == NormKind::layer) {
-    for (int64_t j = 0; j < n; j++) mean += static_cast<double>(x[j]);
-    mean /= width;
-  }
-  for (int64_t j = 0; j < n; j++) {
+  const double mean = norm.kind == NormKind::layer ? lane_sum(n, [&](int64_t j) { return x[j]; }) / width : 0;
+  const double square = lane_sum(n, [&](int64_t j) {
     const double d = static_cast<double>(x[j]) - mean;
-    square += d * d;
-  }
+    return d * d;
+  });
   const double inverse = 1 / std::sqrt(square / width + static_cast<double>(norm.eps));
-  double sum_u = 0, sum_ux = 0;
-  for (int64_t j = 0; j < n; j++) {
+  for (int64_t j = 0; j < n; j++)
     normal[j] = static_cast<float>((static_cast<double>(x[j]) - mean) * inverse);
-    const double u =
-        static_cast<double>(dy[j]) * (norm.gamma != nullptr ? static_cast<double>(norm.gamma[j]) : 1.0);
-    sum_u += u;
-    sum_ux += u * static_cast<double>(normal[j]);
-  }
-  const auto mean_u = static_cast<float>(norm.kind == NormKind::layer ? sum_u / width : 0);
+  const float* gamma = norm.gamma;
+  const auto u_at = [&](int64_t j) {
+    return static_cast<double>(dy[j]) * (gamma != nullptr ? static_cast<double>(gamma[j]) : 1.0);
+  };
+  const double sum_u = norm.kind == NormKind::layer ? lane_sum(n, u_at) : 0;
+  const double sum_ux = lane_sum(n, [&](int64_t j) { return u_at(j) * static_cast<double>(normal[j]); });
+  const auto mean_u = static_cast<float>(sum_u / width);
   const auto mean_ux = static_cast<float>(sum_ux / width), r = static_cast<float>(inverse);
   for (int64_t j = 0; j < n; j++) {
-    const float u = dy[j] * (norm.gamma != nullptr ? norm.gamma[j] : 1.0f);
+    const float u = dy[j] * (gamma != nullptr ? gamma[j] : 1.0f);
     const float d = r * (u - mean_u - normal[j] * mean_ux);
     dx[j] = accumulate ? dx[j] + d : d;
   }

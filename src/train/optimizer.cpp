@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/lane_sum.h"
 #include "model/transformer.h"
 #include "train/muon.h"
 
@@ -33,12 +34,13 @@ void for_each_piece(ThreadPool& pool, const std::vector<Piece>& pieces, F&& f) {
 }
 
 struct AdamFactors {
-  float beta1, beta2, inverse1, inverse2, eps, lr, decoupled_decay, gradient_decay;
+  float beta1, beta2, inverse1, inverse2, eps, lr, decoupled_decay, gradient_decay, clip;
 };
 
-void adam_piece(const AdamFactors& f, const float* g, int64_t n, float* w, float* m, float* v) {
+void adam_piece(const AdamFactors& f, const float* __restrict g, int64_t n, float* __restrict w,
+                float* __restrict m, float* __restrict v) {
   for (int64_t i = 0; i < n; i++) {
-    const float gradient = g[i] + f.gradient_decay * w[i];
+    const float gradient = f.clip * g[i] + f.gradient_decay * w[i];
     m[i] = f.beta1 * m[i] + (1 - f.beta1) * gradient;
     v[i] = f.beta2 * v[i] + (1 - f.beta2) * gradient * gradient;
     const float step = m[i] * f.inverse1 / (std::sqrt(v[i] * f.inverse2) + f.eps);
@@ -47,13 +49,13 @@ void adam_piece(const AdamFactors& f, const float* g, int64_t n, float* w, float
 }
 
 struct SgdFactors {
-  float momentum, lr, decay;
+  float momentum, lr, decay, clip;
   bool first, nesterov;
 };
 
 void sgd_piece(const SgdFactors& f, const float* g, int64_t n, float* w, float* b) {
   for (int64_t i = 0; i < n; i++) {
-    const float gradient = g[i] + f.decay * w[i];
+    const float gradient = f.clip * g[i] + f.decay * w[i];
     b[i] = f.first ? gradient : f.momentum * b[i] + gradient;
     w[i] -= f.lr * (f.nesterov ? gradient + f.momentum * b[i] : b[i]);
   }
@@ -74,7 +76,7 @@ bool Optimizer::takes_muon(const Parameter& p) const {
   return settings_.kind == OptimizerKind::muon && p.shape.size() == 2 && p.spec.layer >= 0;
 }
 
-void Optimizer::muon_steps(ThreadPool& pool, float learning_rate) {
+void Optimizer::muon_steps(ThreadPool& pool, float learning_rate, float clip) {
   const auto& best = kernels::best_kernels();
   OpContext c{best, best.rows, attention_kernels(ProductClass::f32), pool, scratch_, ProductClass::f32};
   const auto momentum = static_cast<float>(settings_.momentum),
@@ -85,8 +87,9 @@ void Optimizer::muon_steps(ThreadPool& pool, float learning_rate) {
     const Arena::Scope scope(scratch_);
     float *update = scratch_.floats(p.size), *b = first_[i].data();
     for (int64_t j = 0; j < p.size; j++) {
-      b[j] = momentum * b[j] + p.gradient[j];
-      update[j] = p.gradient[j] + momentum * b[j];
+      const float gradient = clip * p.gradient[j];
+      b[j] = momentum * b[j] + gradient;
+      update[j] = gradient + momentum * b[j];
     }
     orthogonalise(c, update, p.shape[0], p.shape[1]);
     const auto scale = 0.2f * std::sqrt(static_cast<float>(std::max(p.shape[0], p.shape[1])));
@@ -95,14 +98,14 @@ void Optimizer::muon_steps(ThreadPool& pool, float learning_rate) {
   }
 }
 
-void Optimizer::step(ThreadPool& pool, double learning_rate) {
+void Optimizer::step(ThreadPool& pool, double learning_rate, float clip) {
   steps_++;
   const OptimizerSettings& o = settings_;
   const auto t = static_cast<double>(steps_);
   const auto inverse1 = static_cast<float>(1 / (1 - std::pow(o.beta1, t)));
   const auto inverse2 = static_cast<float>(1 / (1 - std::pow(o.beta2, t)));
   const auto lr = static_cast<float>(learning_rate);
-  if (o.kind == OptimizerKind::muon) muon_steps(pool, lr);
+  if (o.kind == OptimizerKind::muon) muon_steps(pool, lr, clip);
   for_each_piece(pool, pieces_of(parameters_), [&](const Piece& piece, size_t) {
     Parameter& p = parameters_.all()[piece.parameter];
     if (takes_muon(p)) return;
@@ -110,11 +113,11 @@ void Optimizer::step(ThreadPool& pool, double learning_rate) {
     float* first = first_[piece.parameter].data() + piece.begin;
     const int64_t n = piece.end - piece.begin;
     if (o.kind == OptimizerKind::sgd)
-      return sgd_piece({static_cast<float>(o.momentum), lr, decay, steps_ == 1, o.nesterov},
+      return sgd_piece({static_cast<float>(o.momentum), lr, decay, clip, steps_ == 1, o.nesterov},
                        p.gradient + piece.begin, n, p.value + piece.begin, first);
     const bool decoupled = o.kind != OptimizerKind::adam;
     adam_piece({static_cast<float>(o.beta1), static_cast<float>(o.beta2), inverse1, inverse2,
-                static_cast<float>(o.eps), lr, decoupled ? decay : 0.0f, decoupled ? 0.0f : decay},
+                static_cast<float>(o.eps), lr, decoupled ? decay : 0.0f, decoupled ? 0.0f : decay, clip},
                p.gradient + piece.begin, n, p.value + piece.begin, first,
                second_[piece.parameter].data() + piece.begin);
   });
@@ -125,16 +128,22 @@ double gradient_norm(ThreadPool& pool, const Parameters& parameters) {
   std::vector<double> squares(pieces.size());
   for_each_piece(pool, pieces, [&](const Piece& piece, size_t i) {
     const float* g = parameters.all()[piece.parameter].gradient;
-    for (int64_t j = piece.begin; j < piece.end; j++)
-      squares[i] += static_cast<double>(g[j]) * static_cast<double>(g[j]);
+    squares[i] = lane_sum(piece.end - piece.begin, [&](int64_t j) {
+      const auto value = static_cast<double>(g[piece.begin + j]);
+      return value * value;
+    });
   });
   double sum = 0;
   for (const double s : squares) sum += s;
   return std::sqrt(sum);
 }
 
+float clip_factor(double norm, double limit) {
+  return static_cast<float>(std::min(1.0, limit / (norm + 1e-6)));
+}
+
 void clip_gradients(ThreadPool& pool, Parameters& parameters, double norm, double limit) {
-  const auto factor = static_cast<float>(std::min(1.0, limit / (norm + 1e-6)));
+  const float factor = clip_factor(norm, limit);
   if (factor >= 1) return;
   for_each_piece(pool, pieces_of(parameters), [&](const Piece& piece, size_t) {
     float* g = parameters.all()[piece.parameter].gradient;

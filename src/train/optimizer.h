@@ -30,7 +30,8 @@ class Optimizer {
  public:
   Optimizer(Parameters& parameters, const OptimizerSettings& settings);
 
-  void step(ThreadPool& pool, double learning_rate);
+  /// clip: what gradients are multiplied by on the way, see clip_factor().
+  void step(ThreadPool& pool, double learning_rate, float clip = 1);
   int64_t steps() const { return steps_; }
 
   /// What a checkpoint keeps: the moments of parameter i, and how many steps were made.
@@ -40,7 +41,7 @@ class Optimizer {
 
  private:
   bool takes_muon(const Parameter& p) const;
-  void muon_steps(ThreadPool& pool, float learning_rate);
+  void muon_steps(ThreadPool& pool, float learning_rate, float clip);
 
   Parameters& parameters_;
   OptimizerSettings settings_;
@@ -51,7 +52,9 @@ class Optimizer {
 
 /// √(Σ g²) over all gradients; independent of the number of threads.
 double gradient_norm(ThreadPool& pool, const Parameters& parameters);
-/// Scales all gradients by min(1, limit / (norm + 1e-6)).
+/// min(1, limit / (norm + 1e-6)): clipping by the norm. An optimiser that is given it saves a pass over all gradients.
+float clip_factor(double norm, double limit);
+/// Scales all gradients by it.
 void clip_gradients(ThreadPool& pool, Parameters& parameters, double norm, double limit);
 
 }  // namespace liuli

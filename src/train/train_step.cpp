@@ -17,7 +17,7 @@ constexpr int64_t kLogitRows = 256;
 
 OpContext context(Runner& runner, Arena& scratch) {
   OpContext c = make_context(runner, ProductClass::f32);
-  return {c.kernels, c.rows, c.attention, c.pool, scratch, ProductClass::f32};
+  return {c.kernels, c.rows, c.attention, c.pool, scratch, ProductClass::f32, c.bf16_products};
 }
 
 // The stream as it leaves a tower's last block.

@@ -86,8 +86,8 @@ class TrainStep {
   int padding_id_;
   Dropout dropout_;
   Keep keep_ = Keep::nothing;
-  Saved saved_, layer_saved_;  ///< layer_saved_: of the block formed again
-  Arena scratch_;              ///< of loss and the way back; the forward pass uses the runner's
+  Saved saved_{&runner_.pool}, layer_saved_{&runner_.pool};  ///< layer_saved_: of the block formed again
+  Arena scratch_;  ///< of loss and the way back; the forward pass uses the runner's
   std::vector<Example> batch_;
   std::vector<SequenceRows> sequences_;
   std::vector<int> ids_, positions_, targets_, types_, source_positions_;

@@ -74,8 +74,8 @@ StepReport Trainer::step() {
     report.non_finite = what_went_wrong(parts, divisor);
     return report;
   }
-  if (settings_.clip > 0) clip_gradients(runner_.pool, trained(), report.gradient_norm, settings_.clip);
-  optimizer_.step(runner_.pool, report.learning_rate);
+  const float clip = settings_.clip > 0 ? clip_factor(report.gradient_norm, settings_.clip) : 1.0f;
+  optimizer_.step(runner_.pool, report.learning_rate, clip);
   if (lora_ != nullptr) lora_->form_weights(runner_.pool);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

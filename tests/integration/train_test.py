@@ -136,10 +136,34 @@ class Runs(TrainCase):
     def test_blocks_formed_again_change_no_bit(self):
         self.assert_same_run(self.train("kept", dropout=0.1), self.train("formed-again", dropout=0.1, recompute=True))
 
+    def test_products_in_bf16_learn_and_threads_change_no_bit(self):
+        one = self.train("bf16-one-thread", threads=1, dropout=0.1, products="bf16")
+        two = self.train("bf16-two-threads", "--products", "bf16", threads=2, dropout=0.1)
+        self.assert_same_run(one, two)
+        exact = self.train("f32-beside-bf16", threads=1, dropout=0.1)
+        losses = [[line["loss"] for line in log_of(folder) if "loss" in line] for folder in (one, exact)]
+        self.assertNotEqual(*losses)
+        for rounded, whole in zip(*losses):
+            self.assertAlmostEqual(rounded, whole, delta=0.05 * whole)
+
+    def test_a_run_goes_on_with_the_products_it_began_with(self):
+        options = ["--schedule", "constant", "--products", "bf16"]
+        whole = self.train("bf16-whole", *options, steps=20)
+        half = self.train("bf16-half", *options, steps=10)
+        refused = self.liuli("train", "--resume", half, "--steps", "20", "--products", "f32")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("--products f32: a run that is resumed keeps the products", refused.stderr)
+        self.assertEqual(self.liuli("train", "--resume", half, "--steps", "20").returncode, 0)
+        with open(os.path.join(half, "step-000020", "run.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["settings"]["products"], "bf16")
+        with open(os.path.join(whole, "model/model.safetensors"), "rb") as a, \
+                open(os.path.join(half, "model/model.safetensors"), "rb") as b:
+            self.assertTrue(a.read() == b.read())
+
     def test_wrong_settings_are_named(self):
         for changes, message in [({"stepz": 5}, 'no setting "stepz"'), ({"steps": 0}, "steps is 0"),
                                  ({"sequence_length": 65}, "sequence_length is 65, the model's context 64"),
-                                 ({"optimizer": "adamq"}, 'optimizer is "adamq"'), ({"data": ["no.txt"]}, "no.txt: there is no"),
+                                 ({"optimizer": "adamq"}, 'optimizer is "adamq"'), ({"products": "f16"}, 'products is "f16"'), ({"data": ["no.txt"]}, "no.txt: there is no"),
                                  ({"batch": "many"}, "batch")]:
             result = self.liuli("train", "--config", self.config("wrong", **changes))
             self.assertNotEqual(result.returncode, 0)
