@@ -17,6 +17,7 @@ constexpr KnownFamily kLlama    {"llama",     false, true,  false, true,  QkNorm
 constexpr KnownFamily kSmolLm2  {"llama",     false, true,  false, true,  QkNorm::none,     Biases::none, true,  false, false, true,  1e-5,  "smollm",    false};
 constexpr KnownFamily kQwen2    {"qwen2",     false, true,  false, true,  QkNorm::none,     Biases::qkv,  true,  false, false, true,  1e-6,  "qwen2",     false};
 constexpr KnownFamily kQwen3    {"qwen3",     false, true,  false, true,  QkNorm::per_head, Biases::none, true,  false, false, true,  1e-6,  "qwen2",     false};
+constexpr KnownFamily kQwen3Moe {"qwen3moe",  false, true,  false, true,  QkNorm::per_head, Biases::none, true,  false, false, true,  1e-6,  "qwen2",     false};
 constexpr KnownFamily kGemma3   {"gemma3",    false, true,  true,  true,  QkNorm::per_head, Biases::none, true,  false, false, true,  1e-6,  "gpt-2",     true};
 constexpr KnownFamily kOlmo2    {"olmo2",     false, false, true,  true,  QkNorm::whole,    Biases::none, true,  false, false, true,  1e-6,  "gpt-2",     false};
 constexpr KnownFamily kDeepSeek {"deepseek2", false, true,  false, true,  QkNorm::none,     Biases::none, true,  false, false, true,  1e-6,  "deepseek-v3", true};
@@ -27,7 +28,8 @@ constexpr KnownFamily kVaswani  {"",          true,  false, true,  false, QkNorm
 constexpr KnownRopeScaling kLlama31{8, 1, 4, 8192}, kLlama32{32, 1, 4, 8192};
 constexpr KnownLatent kDeepSeekLatent{1536, 512, 128, 64, 128};
 constexpr KnownYarn kDeepSeekYarn{40, 0.1, 4096};
-constexpr KnownExperts kDeepSeekExperts{256, 8, 2048, 1, 3, 8, 4, 2.5};
+constexpr KnownExperts kDeepSeekExperts{256, 8, 2048, 1, 3, 8, 4, 2.5, true};
+constexpr KnownExperts kQwen3Experts30b{128, 8, 768, 0, 0, 1, 1, 1, false}, kQwen3Experts235b{128, 8, 1536, 0, 0, 1, 1, 1, false};
 
 /// DeepSeek-V3: d_ff is that of the three dense layers; head_dim is a key's width, n_kv_heads what the expanded form has.
 KnownModel deepseek_v3() {
@@ -35,6 +37,11 @@ KnownModel deepseek_v3() {
   m.latent = &kDeepSeekLatent;
   m.experts = kDeepSeekExperts;
   m.yarn = &kDeepSeekYarn;
+  return m;
+}
+
+KnownModel mixture(KnownModel m, const KnownExperts& experts) {
+  m.experts = experts;
   return m;
 }
 
@@ -86,6 +93,8 @@ std::vector<KnownModel> rows() {
   {"qwen3-8b",      "Qwen3 8B",        &kQwen3,  151936,  4096, 12288,  36,  32,  8, 128,  40960, false, 1e6, -1, 151643},
   {"qwen3-14b",     "Qwen3 14B",       &kQwen3,  151936,  5120, 17408,  40,  40,  8, 128,  40960, false, 1e6, -1, 151643},
   {"qwen3-32b",     "Qwen3 32B",       &kQwen3,  151936,  5120, 25600,  64,  64,  8, 128,  40960, false, 1e6, -1, 151643},
+  mixture({"qwen3-30b-a3b",   "Qwen3 30B A3B",   &kQwen3Moe, 151936, 2048,  6144, 48, 32, 4, 128, 40960, false, 1e6, -1, 151643}, kQwen3Experts30b),
+  mixture({"qwen3-235b-a22b", "Qwen3 235B A22B", &kQwen3Moe, 151936, 4096, 12288, 94, 64, 4, 128, 40960, false, 1e6, -1, 151643}, kQwen3Experts235b),
   windowed({"gemma-3-270m", "Gemma 3 270M", &kGemma3, 262144, 640, 2048, 18, 4, 1, 256, 32768, true, 1e6, 2, 1}, 512, 6),
   {"olmo-2-7b",     "OLMo 2 7B",       &kOlmo2,  100352,  4096, 11008,  32,  32, 32, 128,   4096, false, 5e5, -1, 100257},
   {"olmo-2-13b",    "OLMo 2 13B",      &kOlmo2,  100352,  5120, 13824,  40,  40, 40, 128,   4096, false, 5e5, -1, 100257},

@@ -41,13 +41,15 @@ struct KnownYarn {
   int64_t original_context;
 };
 
-/// DeepSeek's latent attention and its experts.
+/// DeepSeek's latent attention.
 struct KnownLatent {
   int64_t q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
 };
+/// A mixture of experts: sigmoid scores with a bias that decides only the choice (DeepSeek-V3), or softmax (Qwen3).
 struct KnownExperts {
   int64_t n_experts, n_experts_active, d_ff, n_shared, n_dense_layers, n_groups, n_groups_kept;
   double weight_scale;
+  bool sigmoid;
 };
 
 struct KnownModel {

@@ -56,7 +56,7 @@ void set_experts(ModelConfig& c, const KnownModel& m) {
   c.experts.n_experts_active = e.n_experts_active;
   c.experts.d_ff = e.d_ff;
   c.experts.shared_d_ff = e.n_shared * e.d_ff;
-  c.experts.score = ExpertConfig::Score::sigmoid;
+  c.experts.score = e.sigmoid ? ExpertConfig::Score::sigmoid : ExpertConfig::Score::softmax;
   c.experts.n_groups = e.n_groups;
   c.experts.n_groups_kept = e.n_groups_kept;
   c.experts.weight_scale = e.weight_scale;

@@ -124,7 +124,7 @@ void List::expert_layer() {
   const KnownExperts& e = m_.experts;
   const double active = static_cast<double>(e.n_experts_active) / static_cast<double>(e.n_experts);
   add("ffn_gate_inp.weight", P::router, {e.n_experts, m_.d_model});
-  add("exp_probs_b.bias", P::router, {e.n_experts}, F::shift);
+  if (e.sigmoid) add("exp_probs_b.bias", P::router, {e.n_experts}, F::shift);
   add("ffn_gate_exps.weight", P::experts, {e.n_experts, e.d_ff, m_.d_model}, F::weights, active);
   add("ffn_up_exps.weight", P::experts, {e.n_experts, e.d_ff, m_.d_model}, F::weights, active);
   add("ffn_down_exps.weight", P::experts, {e.n_experts, m_.d_model, e.d_ff}, F::weights, active);

@@ -14,6 +14,7 @@
 
 #include "kernels/cpu_features.h"
 #include "kernels/isa_tables.h"
+#include "kernels/weights_bf16.h"
 #include "liuli/error.h"
 
 namespace liuli::kernels {
@@ -41,8 +42,8 @@ std::array<Level, kLevels> make_levels() {
             prompt_fixed16_avx2(), attention_avx2(), attention_f16_avx2(), nullptr},
            {Isa::avx512, "avx512", cpu.avx512, weights_avx512(), quantize_x16_avx512(), prompt_avx512(),
             prompt_fixed16_avx512(), attention_avx512(), attention_f16_avx512(), nullptr},
-           {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16, nullptr, nullptr, prompt_avx512_bf16(), nullptr,
-            attention_avx512_bf16(), nullptr, gemm_bf16_avx512()},
+           {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16, weights_avx512_bf16(), nullptr,
+            prompt_avx512_bf16(), nullptr, attention_avx512_bf16(), nullptr, gemm_bf16_avx512()},
            {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), nullptr, attention_amx(), nullptr,
             gemm_bf16_amx()},
            {Isa::neon, "neon", cpu.neon, weights_neon(), nullptr, prompt_neon(), nullptr, attention_neon(),

@@ -1,11 +1,13 @@
 // Stands in for the x86 files on other architectures: every table absent.
 #include "kernels/isa_tables.h"
 #include "kernels/peaks.h"
+#include "kernels/weights_bf16.h"
 
 namespace liuli::kernels {
 
 const WeightTable* weights_avx2() noexcept { return nullptr; }
 const WeightTable* weights_avx512() noexcept { return nullptr; }
+const WeightTable* weights_avx512_bf16() noexcept { return nullptr; }
 
 QuantizeRows quantize_x16_avx2() noexcept { return nullptr; }
 QuantizeRows quantize_x16_avx512() noexcept { return nullptr; }

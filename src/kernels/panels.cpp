@@ -4,128 +4,14 @@
 #include <array>
 #include <cstring>
 
+#include "kernels/panel_forms.h"
+
 namespace liuli::kernels {
 namespace {
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 // ---- the granules form ----------------------------------------------------------------------------------
-
-enum class Kind {
-  half,      // two bytes: a line of 32
-  end_half,  // the same, in the section at the panel's end
-  end_byte,  // one byte: a line of 16 in that section
-  granules,  // four bytes at a time: lines of 64
-  offset,    // granules with every byte's top bit flipped
-  bits,      // one granule, bit 4j + c moved to 8c + j
-};
-
-struct Field {
-  Kind kind;
-  int file;   // offset in the file's block
-  int panel;  // offset in the unit, for the unit's first block
-  int bytes;
-};
-
-// A unit is the smallest stretch of columns whose lines fill whole 64-byte lines: a super-block, or two
-// blocks of 32.
-struct Form {
-  DType type;
-  int block, block_bytes;
-  int blocks_per_unit;
-  int unit_bytes;  // without the line at the panel's end
-  int end_bytes;   // of a unit
-  int n_fields;
-  Field fields[5];
-};
-
-using enum Kind;
-constexpr Form kForms[] = {
-    {DType::q4_k,
-     256,
-     144,
-     1,
-     2304,
-     0,
-     4,
-     {{half, 0, 0, 2}, {half, 2, 32, 2}, {granules, 4, 64, 12}, {granules, 16, 256, 128}}},
-    {DType::q5_k,
-     256,
-     176,
-     1,
-     2816,
-     0,
-     5,
-     {{half, 0, 0, 2},
-      {half, 2, 32, 2},
-      {granules, 4, 64, 12},
-      {granules, 16, 256, 32},
-      {granules, 48, 768, 128}}},
-    {DType::q6_k,
-     256,
-     210,
-     1,
-     3328,
-     32,
-     4,
-     {{granules, 192, 0, 16}, {granules, 128, 256, 64}, {granules, 0, 1280, 128}, {end_half, 208, 0, 2}}},
-    {DType::q2_k,
-     256,
-     84,
-     1,
-     1344,
-     0,
-     4,
-     {{half, 80, 0, 2}, {half, 82, 32, 2}, {granules, 0, 64, 16}, {granules, 16, 320, 64}}},
-    {DType::q3_k,
-     256,
-     110,
-     1,
-     1728,
-     32,
-     4,
-     {{granules, 96, 0, 12}, {granules, 0, 192, 32}, {granules, 32, 704, 64}, {end_half, 108, 0, 2}}},
-    {DType::iq4_xs,
-     256,
-     136,
-     1,
-     2176,
-     0,
-     4,
-     {{half, 0, 0, 2}, {half, 2, 32, 2}, {granules, 4, 64, 4}, {granules, 8, 128, 128}}},
-    {DType::q8_0, 32, 34, 2, 1088, 0, 2, {{half, 0, 0, 2}, {offset, 2, 64, 32}}},
-    {DType::q4_0, 32, 18, 2, 576, 0, 2, {{half, 0, 0, 2}, {granules, 2, 64, 16}}},
-    {DType::iq4_nl, 32, 18, 2, 576, 0, 2, {{half, 0, 0, 2}, {granules, 2, 64, 16}}},
-    {DType::q4_1, 32, 20, 2, 640, 0, 3, {{half, 0, 0, 2}, {half, 2, 64, 2}, {granules, 4, 128, 16}}},
-    {DType::q5_0, 32, 22, 2, 704, 0, 3, {{half, 0, 0, 2}, {bits, 2, 64, 4}, {granules, 6, 192, 16}}},
-    {DType::q5_1,
-     32,
-     24,
-     2,
-     768,
-     0,
-     4,
-     {{half, 0, 0, 2}, {half, 2, 64, 2}, {bits, 4, 128, 4}, {granules, 8, 256, 16}}},
-    {DType::tq1_0, 256, 54, 1, 832, 32, 2, {{granules, 0, 0, 52}, {end_half, 52, 0, 2}}},
-    {DType::tq2_0, 256, 66, 1, 1024, 32, 2, {{granules, 0, 0, 64}, {end_half, 64, 0, 2}}},
-    {DType::iq1_s, 256, 50, 1, 768, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 48}}},
-    {DType::iq1_m, 256, 56, 1, 896, 0, 1, {{granules, 0, 0, 56}}},
-    {DType::iq2_xxs, 256, 66, 1, 1024, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 64}}},
-    {DType::iq2_xs, 256, 74, 1, 1152, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 72}}},
-    {DType::iq2_s, 256, 82, 1, 1280, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 80}}},
-    {DType::iq3_xxs, 256, 98, 1, 1536, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 96}}},
-    {DType::iq3_s, 256, 110, 1, 1728, 32, 2, {{end_half, 0, 0, 2}, {granules, 2, 0, 108}}},
-    {DType::mxfp4, 32, 17, 2, 512, 32, 2, {{end_byte, 0, 0, 1}, {granules, 1, 0, 16}}},
-    {DType::nvfp4, 64, 36, 1, 576, 0, 1, {{granules, 0, 0, 36}}},
-    {DType::f8_e4m3_b128, 128, 132, 1, 2112, 0, 1, {{granules, 0, 0, 132}}},
-    {DType::f32, 1, 4, 1, 64, 0, 1, {{granules, 0, 0, 4}}},
-};
-
-constexpr const Form* form_of(DType type) {
-  for (const Form& form : kForms)
-    if (form.type == type) return &form;
-  return nullptr;
-}
 
 uint32_t gather_bits(uint32_t file) {
   uint32_t panel = 0;
@@ -140,7 +26,7 @@ uint32_t scatter_bits(uint32_t panel) {
 
 // Moves one field of one block; `to_panel` says in which direction.
 template <bool to_panel, class Block, class Panel>
-void move_field(const Field& field, Block* block, Panel* lines, int lane) {
+void move_field(const PanelField& field, Block* block, Panel* lines, int lane) {
   if (field.bytes < 4) {
     const auto n = static_cast<size_t>(field.bytes);
     if constexpr (to_panel)
@@ -161,23 +47,16 @@ void move_field(const Field& field, Block* block, Panel* lines, int lane) {
   }
 }
 
-size_t units(const Form& form, int64_t k) {
-  // Plain F32 counts columns padded to kPanelK; block types count whole units.
-  const int64_t columns = form.block == 1 ? kPanelK : int64_t{form.block} * form.blocks_per_unit;
-  return round_up(static_cast<size_t>(k), static_cast<size_t>(columns)) /
-         static_cast<size_t>(form.block * form.blocks_per_unit);
-}
-
 // Blocks [begin, end) of one row between file form and panel.
 template <bool to_panel, class Block, class Panel>
-void move_blocks(const Form& form, Block* block, Panel* panel, int lane, int64_t k, int64_t begin,
+void move_blocks(const PanelForm& form, Block* block, Panel* panel, int lane, int64_t k, int64_t begin,
                  int64_t end) {
-  Panel* end_section = panel + units(form, k) * static_cast<size_t>(form.unit_bytes);
+  Panel* end_section = panel + units_of(form, k) * form.unit_bytes;
   for (int64_t b = begin; b < end; b++, block += form.block_bytes) {
     Panel* unit = panel + b / form.blocks_per_unit * form.unit_bytes;
     const int second = static_cast<int>(b % form.blocks_per_unit);
     for (int f = 0; f < form.n_fields; f++) {
-      const Field& field = form.fields[f];
+      const PanelField& field = form.fields[f];
       const bool at_end = field.kind == end_half || field.kind == end_byte;
       Panel* lines = at_end ? end_section + b / form.blocks_per_unit * form.end_bytes : unit + field.panel;
       lines += second * 16 * field.bytes;
@@ -188,9 +67,9 @@ void move_blocks(const Form& form, Block* block, Panel* panel, int lane, int64_t
 
 template <DType type>
 struct Granules {
-  static constexpr const Form& form = *form_of(type);
+  static constexpr const PanelForm& form = *panel_form(type);
   static size_t bytes(int64_t k) noexcept {
-    return round_up(units(form, k) * static_cast<size_t>(form.unit_bytes + form.end_bytes), 64);
+    return round_up(static_cast<size_t>(units_of(form, k) * (form.unit_bytes + form.end_bytes)), 64);
   }
   static void pack_row(const uint8_t* row, uint8_t* panel, int lane, int64_t k) noexcept {
     move_blocks<true>(form, row, panel, lane, k, 0, k / form.block);
@@ -236,7 +115,7 @@ struct RowsForm {
 template <int id>
 constexpr PanelLayout layout() {
   constexpr DType type = static_cast<DType>(id);
-  if constexpr (form_of(type) != nullptr)
+  if constexpr (panel_form(type) != nullptr)
     return {"granules", Granules<type>::bytes, Granules<type>::pack_row, Granules<type>::unpack_row};
   else if constexpr (type == DType::f16 || type == DType::bf16)
     return {"granules", Pairs::bytes, Pairs::pack_row, Pairs::unpack_row};
@@ -258,7 +137,7 @@ int64_t rows_form_stride(DType type, int64_t k) noexcept { return (row_bytes(typ
 void unpack_chunk(DType type, const uint8_t* panel, int64_t k, int64_t chunk, int lane,
                   uint8_t* blocks) noexcept {
   const int64_t begin = chunk * kChunk, end = std::min(k, begin + kChunk);
-  if (const Form* form = form_of(type)) {
+  if (const PanelForm* form = panel_form(type)) {
     move_blocks<false>(*form, blocks, panel, lane, k, begin / form->block, end / form->block);
   } else if (type == DType::f16 || type == DType::bf16) {
     Pairs::unpack(panel, blocks, lane, begin, end);

@@ -41,6 +41,9 @@ constexpr int kChunk = 256;  ///< columns that kernels handle at a time: one sup
 /// Most file bytes of one row's chunk (F64).
 constexpr int kMaxChunkBytes = kChunk * 8;
 
+/// Sixteen rows into a panel that was zeroed: what PanelLayout::pack_row writes lane by lane, at the memory's speed.
+void pack_rows(DType type, const uint8_t* const* rows, uint8_t* panel, int64_t k) noexcept;
+
 /// Columns [256 · chunk, min(256 · chunk + 256, k)) of one lane, back in file form.
 void unpack_chunk(DType type, const uint8_t* panel, int64_t k, int64_t chunk, int lane,
                   uint8_t* blocks) noexcept;

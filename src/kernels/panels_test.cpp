@@ -42,6 +42,22 @@ TEST(Panels, GiveBackEveryRowOfRandomBytes) {
   }
 }
 
+TEST(Panels, OfSixteenRowsPackedAtOnceAreThoseOfOneRowAfterAnother) {
+  for (const DType type : all_types()) {
+    for (const int64_t k : columns_of(type)) {
+      const size_t bytes = panel_layout(type).bytes(k), row = static_cast<size_t>(row_bytes(type, k));
+      const auto rows = random_bytes(16 * row, 10);
+      AlignedBytes expected(bytes), panel(bytes);
+      pack_panel(type, rows.data(), 16, k, expected.data());
+      std::memset(panel.data(), 0, bytes);
+      const uint8_t* at[16];
+      for (size_t lane = 0; lane < 16; lane++) at[lane] = rows.data() + lane * row;
+      pack_rows(type, at, panel.data(), k);
+      ASSERT_EQ(std::memcmp(panel.data(), expected.data(), bytes), 0) << dtype_info(type).name << " k " << k;
+    }
+  }
+}
+
 TEST(Panels, GiveBackChunksThatTogetherAreTheRow) {
   for (const DType type : all_types()) {
     for (const int64_t k : columns_of(type)) {

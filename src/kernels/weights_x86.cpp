@@ -1,5 +1,6 @@
 // The weight tables of the x86 levels.
 #include "kernels/weight_level.h"
+#include "kernels/weights_bf16.h"
 
 namespace liuli::kernels {
 
@@ -11,6 +12,15 @@ const WeightTable* weights_avx2() noexcept {
 const WeightTable* weights_avx512() noexcept {
   static const WeightLevel level("VNNI", set_decode_avx512, set_lattice_avx512, set_float_avx512);
   return level.table();
+}
+
+const WeightTable* weights_avx512_bf16() noexcept {
+  static const WeightTable table = [] {
+    WeightTable t = *weights_avx512();
+    set_expand_avx512_bf16(t);
+    return t;
+  }();
+  return &table;
 }
 
 }  // namespace liuli::kernels

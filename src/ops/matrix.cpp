@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "kernels/panels.h"
 
 namespace liuli {
 
@@ -18,24 +19,37 @@ Matrix::Matrix(std::string name, DType type, int64_t d_out, int64_t d_in,
       d_out_(d_out),
       d_in_(d_in),
       file_rows_(std::move(file_rows)),
-      order_(order) {
+      order_(order),
+      panel_bytes_(kernels::panel_layout(type).bytes(d_in)) {
   LIULI_CHECK(d_out > 0 && d_in > 0 && d_in % dtype_info(type).block == 0);
   LIULI_CHECK(order.heads == 0 || order.heads * order.head_dim == d_out);
 }
 
 void Matrix::build_panels(ThreadPool& pool) {
   if (has_panels()) return;
-  const kernels::PanelLayout& layout = kernels::panel_layout(type_);
-  panel_bytes_ = layout.bytes(d_in_);
-  panels_ =
-      AlignedBuffer(panel_bytes_ * static_cast<size_t>(n_panels()));  // zeroed: missing rows are zero rows
+  auto memory = std::make_shared<AlignedBuffer>(run_bytes());
+  build_panels(pool, std::shared_ptr<uint8_t>(memory, memory->data()));
+}
+
+void Matrix::build_panels(ThreadPool& pool, std::shared_ptr<uint8_t> memory) {
+  if (has_panels()) return;
+  panels_ = std::move(memory);
   pool.parallel_for(n_panels(), [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin * kernels::kPanelRows; row < std::min(end * kernels::kPanelRows, d_out_); row++)
-      layout.pack_row(file_rows_.get() + static_cast<size_t>(order_.file_row(row)) * stored_row_bytes(),
-                      panels_.data() + static_cast<size_t>(row / kernels::kPanelRows) * panel_bytes_,
-                      static_cast<int>(row % kernels::kPanelRows), d_in_);
+    for (int64_t panel = begin; panel < end; panel++) build_panel(panel);
   });
   file_rows_.reset();
+}
+
+// The memory was zeroed: rows that the last panel lacks are zero rows.
+void Matrix::build_panel(int64_t panel) {
+  const int64_t first = panel * kernels::kPanelRows,
+                n = std::min<int64_t>(kernels::kPanelRows, d_out_ - first);
+  uint8_t* to = panels_.get() + static_cast<size_t>(panel) * panel_bytes_;
+  const uint8_t* rows[kernels::kPanelRows];
+  for (int64_t i = 0; i < n; i++)
+    rows[i] = file_rows_.get() + static_cast<size_t>(order_.file_row(first + i)) * stored_row_bytes();
+  if (n == kernels::kPanelRows) return kernels::pack_rows(type_, rows, to, d_in_);
+  for (int i = 0; i < n; i++) kernels::panel_layout(type_).pack_row(rows[i], to, i, d_in_);
 }
 
 const float* Matrix::f32_rows() const {

@@ -46,11 +46,13 @@ class Matrix {
 
   /// Copies the rows into panels (in parallel) and lets go of the file. Errors: out_of_memory.
   void build_panels(ThreadPool& pool);
-  bool has_panels() const { return panels_.data() != nullptr; }
-  const uint8_t* panels() const { return panels_.data(); }
-  size_t panel_bytes() const { return panel_bytes_; }
+  /// The same into zeroed memory of at least run_bytes(), aligned to 64 bytes: many matrices may share one block.
+  void build_panels(ThreadPool& pool, std::shared_ptr<uint8_t> memory);
+  bool has_panels() const { return panels_ != nullptr; }
+  const uint8_t* panels() const { return panels_.get(); }
+  size_t panel_bytes() const { return panel_bytes_; }  ///< known before they are built
   int64_t n_panels() const { return (d_out_ + kernels::kPanelRows - 1) / kernels::kPanelRows; }
-  size_t run_bytes() const { return panels_.size(); }
+  size_t run_bytes() const { return panel_bytes_ * static_cast<size_t>(n_panels()); }  ///< of all panels
 
   /// The rows in place, of an F32 matrix in file-row form and the file's order: what training works on.
   const float* f32_rows() const;
@@ -63,12 +65,14 @@ class Matrix {
   size_t stored_row_bytes() const { return static_cast<size_t>(row_bytes(type_, d_in_)); }
 
  private:
+  void build_panel(int64_t panel);
+
   std::string name_;
   DType type_ = DType::f32;
   int64_t d_out_ = 0, d_in_ = 0;
   std::shared_ptr<const uint8_t> file_rows_;
   RowOrder order_;
-  AlignedBuffer panels_;
+  std::shared_ptr<uint8_t> panels_;
   size_t panel_bytes_ = 0;
 };
 

@@ -39,6 +39,7 @@ TEST(Shape, ParametersEqualThePublishedCounts) {
       {"qwen3-8b", 8190735360},         {"qwen3-14b", 14768307200},
       {"qwen3-32b", 32762123264},       {"gemma-3-270m", 268098176},
       {"olmo-2-7b", 7298617344},        {"olmo-2-13b", 13716198400},
+      {"qwen3-30b-a3b", 30532122624},   {"qwen3-235b-a22b", 235093634560},
       {"deepseek-v3", 671026419200},    {"gpt2", 124439808},
       {"gpt2-medium", 354823168},       {"gpt2-large", 774030080},
       {"gpt2-xl", 1557611200},          {"bert-base", 109482240},
@@ -63,6 +64,12 @@ TEST(Shape, DeepSeekV3SplitsIntoItsPublishedParts) {
   EXPECT_EQ(part(s, "router"), int64_t{58} * 1835264);
   EXPECT_EQ(part(s, "feed-forward"), int64_t{3} * 396361728);
   EXPECT_EQ(part(s, "attention k up") + part(s, "attention v up"), int64_t{61} * 512 * 128 * 256);
+}
+
+TEST(Shape, Qwen3MixturesUseTheirPublishedShareOfParametersPerToken) {
+  EXPECT_EQ(shape("qwen3-30b-a3b").active_parameters, 3353032704) << "3.3 B active";
+  EXPECT_EQ(part(shape("qwen3-30b-a3b"), "shared experts"), -1);
+  EXPECT_NEAR(static_cast<double>(shape("qwen3-235b-a22b").active_parameters) / 1e9, 22, 0.3);
 }
 
 TEST(Shape, CacheBytesPerTokenFollowTheForms) {
