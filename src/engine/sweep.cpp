@@ -157,20 +157,22 @@ class Sweep {
     constexpr int64_t kBytes = int64_t{1} << 30;
     sweeper.clear_pairs();
     size_t last = first;
+    std::vector<Sweeper::Prompts> prompts;
     for (int64_t bytes = 0; last < pairs_.size(); last++) {
-      bytes += sweeper.pair_bytes(static_cast<int64_t>(pairs_[last].clean.size()));
+      const SweepPair& pair = pairs_[last];
+      bytes += sweeper.pair_bytes(static_cast<int64_t>(pair.clean.size()));
       if (last > first && bytes > kBytes) break;
-      add_pair(sweeper, last);
+      prompts.push_back(settings_.into_clean ? Sweeper::Prompts{pair.clean, pair.corrupt}
+                                             : Sweeper::Prompts{pair.corrupt, pair.clean});
     }
+    const std::vector<Sweeper::Logits> logits = sweeper.add_pairs(prompts);
+    for (size_t i = first; i < last; i++) measure_pair(i, logits[i - first]);
     run_patches(sweeper, first, last);
     return last;
   }
 
-  void add_pair(Sweeper& sweeper, size_t i) {
-    const SweepPair& pair = pairs_[i];
+  void measure_pair(size_t i, const Sweeper::Logits& logits) {
     const bool swap = settings_.into_clean;
-    const Sweeper::Logits logits =
-        sweeper.add_pair(swap ? pair.clean : pair.corrupt, swap ? pair.corrupt : pair.clean);
     meter_.set_clean(i, swap ? logits.trunk : logits.donor);
     const double clean = meter_.measure(i, swap ? logits.trunk : logits.donor);
     const double corrupt = meter_.measure(i, swap ? logits.donor : logits.trunk);

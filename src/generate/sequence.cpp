@@ -67,6 +67,20 @@ Rows Sequence::feed_generated(Runner& runner, std::span<const int> tokens, Probe
   return logits;
 }
 
+Rows Sequence::feed_prompts_together(Runner& runner, std::span<Sequence* const> sequences,
+                                     std::span<const std::vector<int>* const> prompts, Probe* listener) {
+  LIULI_CHECK(!sequences.empty() && sequences.size() == prompts.size());
+  std::vector<SequenceInput> inputs;
+  for (size_t i = 0; i < sequences.size(); i++) {
+    LIULI_CHECK(sequences[i]->length() == 0);
+    inputs.push_back(sequences[i]->input(*prompts[i]));
+  }
+  const Sequence& first = *sequences.front();
+  const Rows logits = transformer_forward(*first.model_, runner, inputs, {first.classes_.prompt, listener});
+  for (size_t i = 0; i < sequences.size(); i++) sequences[i]->tokens_ = *prompts[i];
+  return logits;
+}
+
 Rows Sequence::feed_together(Runner& runner, std::span<Sequence* const> sequences,
                              std::span<const int> tokens) {
   LIULI_CHECK(!sequences.empty() && sequences.size() == tokens.size());

@@ -48,6 +48,10 @@ class Sequence {
   /// One generated token for each of several sequences of one model, in one pass; one row of logits each.
   static Rows feed_together(Runner& runner, std::span<Sequence* const> sequences,
                             std::span<const int> tokens);
+  /// Several prompts, each the beginning of its own empty sequence, in one pass: every weight is read once for all of them.
+  /// Logits of each one's last token. The listener must see batches. REQUIRES: one model without an encoder.
+  static Rows feed_prompts_together(Runner& runner, std::span<Sequence* const> sequences,
+                                    std::span<const std::vector<int>* const> prompts, Probe* listener);
   void truncate(int length);
 
  private:

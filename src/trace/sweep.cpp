@@ -32,29 +32,31 @@ std::vector<std::vector<float>> take_values(Recorder& recorder) {
   return values;
 }
 
-// Two listeners, one after the other.
-class Both final : public Probe {
+// Several sequences' listeners: each sees its own rows.
+class Apart final : public Probe {
  public:
-  Both(Probe& first, Probe& second) : first_(first), second_(second) {}
-  bool wants(const Place& place) const override { return first_.wants(place) || second_.wants(place); }
+  void add(Probe& listener, int64_t n_rows) { listeners_.emplace_back(&listener, n_rows); }
+  bool sees_batches() const override { return true; }
+  bool may_change(const Place&) const override { return false; }
+  bool wants(const Place& place) const override {
+    return std::any_of(listeners_.begin(), listeners_.end(),
+                       [&](const auto& l) { return l.first->wants(place); });
+  }
   void see(const ProbedValue& value) override {
-    if (first_.wants(value.place)) first_.see(value);
-    if (second_.wants(value.place)) second_.see(value);
+    int64_t row = 0;
+    for (const auto& [listener, n_rows] : listeners_) {
+      ProbedValue own = value;
+      own.rows = value.rows.slice(row, n_rows);
+      if (listener->wants(value.place)) listener->see(own);
+      row += n_rows;
+    }
   }
 
  private:
-  Probe &first_, &second_;
+  std::vector<std::pair<Probe*, int64_t>> listeners_;
 };
 
-std::vector<float> feed(Sequence& sequence, Runner& runner, const std::vector<int>& ids, Probe& listener,
-                        bool one_pass) {
-  FeedOptions options;
-  options.listener = &listener;
-  if (one_pass) options.chunk = static_cast<int>(ids.size());
-  const Rows logits = sequence.feed(runner, ids, options);
-  const float* last = logits.row(logits.n - 1);
-  return {last, last + logits.width};
-}
+constexpr int64_t kRowsTogether = 512;
 
 }  // namespace
 
@@ -188,28 +190,89 @@ int64_t Sweeper::pair_bytes(int64_t n_tokens) const {
   return 2 * values + stream + queries + static_cast<int64_t>(cache);
 }
 
-Sweeper::Logits Sweeper::add_pair(const std::vector<int>& trunk, const std::vector<int>& donor) {
-  LIULI_CHECK(trunk.size() == donor.size() && !trunk.empty());
-  const TokenCounts counts{static_cast<int64_t>(trunk.size()), 0};
+// A prompt on its way: what of it is kept, and where.
+struct Sweeper::Recorded {
+  const std::vector<int>& ids;
+  Sequence& sequence;
+  Recorder values;
+  std::vector<float> logits = {};
+};
+
+Sweeper::Run Sweeper::new_run(const std::vector<int>& trunk) const {
   Run run;
   run.ids = trunk;
   run.trunk = std::make_unique<Sequence>(model_, RunClasses{class_, class_});
-  Recorder stream(model_.config, places_of(Point::resid_pre, all_layers(model_)), counts, kNoLimit);
-  Recorder own(model_.config, places_of(point_.point, layers_), counts, kNoLimit);
-  Recorder theirs(model_.config, places_of(point_.point, layers_), counts, kNoLimit);
-  Recorder queries(model_.config,
-                   knows_queries() ? places_of(Point::attn_rot_q, layers_) : std::vector<Place>{}, counts,
-                   kNoLimit);
-  Both values(stream, own), both(values, queries);
-  Logits logits;
-  logits.trunk = feed(*run.trunk, runner_, trunk, both, point_.scores);
-  Sequence other(model_, {class_, class_});
-  logits.donor = feed(other, runner_, donor, theirs, point_.scores);
-  run.stream = take_values(stream);
-  run.own = take_values(own);
-  run.queries = take_values(queries);
-  run.donor = take_values(theirs);
-  runs_.push_back(std::move(run));
+  return run;
+}
+
+// As many prompts in a pass as make a batch: 24 prompts of 15 tokens, one by one, read the weights 24 times and took a sixth
+// of a whole sweep. Scores are shown of one sequence at a time, and a long prompt fills its passes alone.
+void Sweeper::run_prompts(std::span<Recorded> prompts) {
+  while (!prompts.empty()) {
+    size_t n = 0;
+    int64_t rows = 0;
+    Apart listeners;
+    std::vector<Sequence*> sequences;
+    std::vector<const std::vector<int>*> ids;
+    for (; n < prompts.size(); n++) {
+      rows += static_cast<int64_t>(prompts[n].ids.size());
+      if (n > 0 && (rows > kRowsTogether || point_.scores)) break;
+      listeners.add(prompts[n].values, static_cast<int64_t>(prompts[n].ids.size()));
+      sequences.push_back(&prompts[n].sequence);
+      ids.push_back(&prompts[n].ids);
+    }
+    Rows logits;
+    if (n == 1) {
+      FeedOptions options;
+      options.listener = &prompts[0].values;
+      if (point_.scores) options.chunk = static_cast<int>(ids[0]->size());
+      logits = sequences[0]->feed(runner_, *ids[0], options);
+    } else {
+      logits = Sequence::feed_prompts_together(runner_, sequences, ids, &listeners);
+    }
+    for (size_t i = 0; i < n; i++) {
+      const float* row = logits.row(logits.n - static_cast<int64_t>(n - i));
+      prompts[i].logits.assign(row, row + logits.width);
+    }
+    prompts = prompts.subspan(n);
+  }
+}
+
+std::vector<Sweeper::Logits> Sweeper::add_pairs(std::span<const Prompts> pairs) {
+  std::vector<Place> of_donor = places_of(point_.point, layers_),
+                     of_trunk = places_of(Point::resid_pre, all_layers(model_));
+  const size_t n_stream = of_trunk.size();
+  of_trunk.insert(of_trunk.end(), of_donor.begin(), of_donor.end());
+  if (knows_queries())
+    for (const Place& place : places_of(Point::attn_rot_q, layers_)) of_trunk.push_back(place);
+  const size_t first_run = runs_.size();
+  std::vector<Sequence> donors;
+  donors.reserve(pairs.size());
+  std::vector<Recorded> prompts;
+  for (const Prompts& pair : pairs) {
+    LIULI_CHECK(pair.trunk.size() == pair.donor.size() && !pair.trunk.empty());
+    const TokenCounts counts{static_cast<int64_t>(pair.trunk.size()), 0};
+    runs_.push_back(new_run(pair.trunk));
+    donors.emplace_back(model_, RunClasses{class_, class_});
+    prompts.push_back({pair.trunk, *runs_.back().trunk, {model_.config, of_trunk, counts, kNoLimit}});
+    prompts.push_back({pair.donor, donors.back(), {model_.config, of_donor, counts, kNoLimit}});
+  }
+  run_prompts(prompts);
+  std::vector<Logits> logits;
+  for (size_t i = 0; i < pairs.size(); i++) {
+    Run& run = runs_[first_run + i];
+    std::vector<std::vector<float>> values = take_values(prompts[2 * i].values);
+    const auto part = [&](size_t begin, size_t end) {
+      return std::vector<std::vector<float>>(
+          std::make_move_iterator(values.begin() + static_cast<ptrdiff_t>(begin)),
+          std::make_move_iterator(values.begin() + static_cast<ptrdiff_t>(end)));
+    };
+    run.stream = part(0, n_stream);
+    run.own = part(n_stream, n_stream + layers_.size());
+    run.queries = part(n_stream + layers_.size(), values.size());
+    run.donor = take_values(prompts[2 * i + 1].values);
+    logits.push_back({std::move(prompts[2 * i].logits), std::move(prompts[2 * i + 1].logits)});
+  }
   return logits;
 }
 

@@ -33,11 +33,14 @@ class Sweeper {
   Sweeper(const Model& model, Runner& runner, ProductClass product_class, SweepPoint point,
           std::vector<int> layers);
 
-  /// Runs both prompts, keeping what patches need. Returns the logits behind both last tokens, [vocab_size].
+  /// Runs both prompts of every pair, keeping what patches need. Returns the logits behind both last tokens, [vocab_size].
   struct Logits {
     std::vector<float> trunk, donor;
   };
-  Logits add_pair(const std::vector<int>& trunk, const std::vector<int>& donor);
+  struct Prompts {
+    const std::vector<int>&trunk, &donor;
+  };
+  std::vector<Logits> add_pairs(std::span<const Prompts> pairs);
   void clear_pairs() { runs_.clear(); }
   /// What add_pair keeps for a prompt of n tokens.
   int64_t pair_bytes(int64_t n_tokens) const;
@@ -61,6 +64,9 @@ class Sweeper {
     std::vector<std::vector<float>> own, donor;  ///< the point's values of both runs, per entry of layers_
   };
   class Patcher;
+  struct Recorded;
+  Run new_run(const std::vector<int>& trunk) const;
+  void run_prompts(std::span<Recorded> prompts);
   size_t layer_index(int layer) const;
   bool knows_queries() const;
   const float* queries_of(const Run& run, const SweepPatch& patch) const;
