@@ -86,7 +86,7 @@ void experts(benchmark::State& state, const Width& w, DType type, int64_t n, int
 
 void add_benchmarks() {
   for (const Width& w : kWidths)
-    for (const DType type : {DType::q4_k, DType::f8_e4m3_b128})
+    for (const DType type : {DType::q4_k, DType::f16, DType::f8_e4m3_b128})
       for (const int64_t per_expert : {0, 16, 48})
         for (const int threads : {1, 2}) {
           const int64_t n = per_expert == 0 ? 1 : per_expert * w.held / kActive;

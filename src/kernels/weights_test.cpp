@@ -7,6 +7,7 @@
 #include "kernels/fixed16.h"
 #include "kernels/isa_tables.h"
 #include "kernels/panel_samples.h"
+#include "kernels/weights_bf16.h"
 
 namespace liuli::kernels {
 namespace {
@@ -22,6 +23,8 @@ std::vector<Level> fast_levels() {
   std::vector<Level> levels;
   if (kernels_for(Isa::avx2)) levels.push_back({"avx2", weights_avx2(), quantize_x16_avx2()});
   if (kernels_for(Isa::avx512)) levels.push_back({"avx512", weights_avx512(), quantize_x16_avx512()});
+  if (kernels_for(Isa::avx512_bf16))
+    levels.push_back({"avx512_bf16", weights_avx512_bf16(), quantize_x16_avx512()});
   if (kernels_for(Isa::neon)) levels.push_back({"neon", weights_neon(), quantize_x16_scalar()});
   return levels;
 }

@@ -10,7 +10,10 @@ const WeightTable* weights_avx2() noexcept {
 }
 
 const WeightTable* weights_avx512() noexcept {
-  static const WeightLevel level("VNNI", set_decode_avx512, set_lattice_avx512, set_float_avx512);
+  static const WeightLevel level("VNNI", set_decode_avx512, set_lattice_avx512, [](WeightTable& t) noexcept {
+    set_float_avx512(t);
+    set_expand_fixed16_avx512(t);
+  });
   return level.table();
 }
 
