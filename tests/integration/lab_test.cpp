@@ -8,6 +8,7 @@
 #include "model/load.h"
 #include "train/lab/experiments.h"
 #include "train/lab/training.h"
+#include "train/lab/warm_up.h"
 
 namespace liuli::golden {
 namespace {
@@ -65,6 +66,40 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
+
+// Whether warm-up is needed is read off the runs: with pre- and post-norm's names changed round, so are the two numbers.
+TEST(Lab, JudgesWarmUpByTheRunsOfEachPlacement) {
+  const auto from_warm_up = [](const LabReport& r, const std::string& placement) {
+    const auto found = std::find_if(r.checks.begin(), r.checks.end(), [&](const LabCheck& c) {
+      return c.what.en.rfind(placement + " needs", 0) == 0;
+    });
+    EXPECT_NE(found, r.checks.end()) << placement;
+    return found->measured;
+  };
+  const LabReport plain = quick("prenorm-postnorm", false), turned = quick("prenorm-postnorm", true);
+  const double pre = from_warm_up(plain, "pre-norm"), post = from_warm_up(plain, "post-norm");
+  EXPECT_NE(pre, post);
+  EXPECT_EQ(from_warm_up(turned, "pre-norm"), post);
+  EXPECT_EQ(from_warm_up(turned, "post-norm"), pre);
+}
+
+// … and each of the two checks says yes and no, as gains at two rates have it.
+TEST(Lab, SaysThatWarmUpIsNeededWhereOneRateLearnsOnlyWithIt) {
+  const auto checks_of = [](double pre_gain, double post_gain) {  // what warm-up adds at the second rate
+    std::vector<lab::WarmUpRun> runs;
+    for (const bool warm_up : {false, true}) {
+      runs.push_back({lab::Placement::pre, 1e-3, warm_up, 1, {}, 1.0});
+      runs.push_back({lab::Placement::post, 1e-3, warm_up, 1, {}, 1.0});
+      runs.push_back({lab::Placement::pre, 3e-3, warm_up, 1, {}, warm_up ? pre_gain : 0.0});
+      runs.push_back({lab::Placement::post, 3e-3, warm_up, 1, {}, warm_up ? post_gain : -INFINITY});
+    }
+    LabReport report;
+    lab::judge_warm_up(runs, report);
+    return std::pair(report.checks.at(0).holds(), report.checks.at(1).holds());
+  };
+  EXPECT_EQ(checks_of(0.1, 0.5), std::pair(true, true));
+  EXPECT_EQ(checks_of(0.5, 0.1), std::pair(false, false));
+}
 
 TEST(Lab, ListsEveryExperimentOnceAndRefusesOthers) {
   EXPECT_EQ(lab_names().size(), 8u);

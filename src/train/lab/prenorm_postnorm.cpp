@@ -11,12 +11,11 @@
 #include "train/lab/initial_gradients.h"
 #include "train/lab/side_by_side.h"
 #include "train/lab/training.h"
+#include "train/lab/warm_up.h"
 
 namespace liuli::lab {
 namespace {
 
-// Nats below what a model that knows only how frequent characters are reaches.
-constexpr double kLearnt = 0.3;
 constexpr double kVanished = 0.1;  // first / last
 constexpr int64_t kDeep = 32;      // the article's limit
 
@@ -41,10 +40,7 @@ std::vector<Trained> train_all(const Bench& bench, const Language28& language) {
   side_by_side(bench, "training", runs.size(), [&](size_t i, Runner& runner) {
     Trained& r = runs[i];
     StackShape s;
-    s.placement = r.placement;
-    // The opposite of what the claim speaks of: the two change their names.
-    if (bench.mutated() && r.placement == Placement::pre) s.placement = Placement::post;
-    if (bench.mutated() && r.placement == Placement::post) s.placement = Placement::pre;
+    s.placement = built_as(bench, r.placement);
     s.depth = r.depth;
     s.d_model = s.d_ff = 32;
     s.vocab_size = Language28::kVocabulary;
@@ -207,15 +203,18 @@ void prenorm_postnorm(Bench& bench, LabReport& report) {
       "归一化放在前面还是后面,对每层的梯度和能否训练有什么影响?",
       "What does the norm's place do to every layer's gradient, and to whether a stack learns at all?"};
   report.claim = {
-      "post-norm 每层都在主干上除以 σ,梯度会消失或爆炸,超过 32 层很难训练;pre-norm 的主干是干净的加法。",
+      "post-norm 每层都在主干上除以 σ,梯度会消失或爆炸,超过 32 层很难训练;pre-norm 的主干是干净的加法。"
+      "post-norm 需要预热,pre-norm 不需要。",
       "Post-norm divides the main lane by σ in every layer: gradients vanish or explode, and beyond 32 "
-      "layers it is hard to train; pre-norm's lane is a clean addition."};
+      "layers it is hard to train; pre-norm's lane is a clean addition. "
+      "Post-norm needs warm-up, pre-norm does not."};
   const std::vector<AtStart> start = measure_at_start(bench);
   show_start(start, report);
   const Language28 language(bench.settings.seed);
   const std::vector<Trained> runs = train_all(bench, language);
   show_training(runs, language, report);
   decide(start, runs, report);
+  judge_warm_up(train_with_and_without_warm_up(bench, language), report);
   describe_start(start, report);
   report.notes.push_back(
       {"实验用小模型、短训练:它说明方向,不是大模型的确切界限。",
