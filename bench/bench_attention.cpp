@@ -65,17 +65,18 @@ AttentionArgs make_args(const Problem& p, const std::vector<float>& q, std::vect
   return args;
 }
 
-void attention(benchmark::State& state, Isa isa, Problem p) {
-  const AttentionKernels& kernels = kernels_for(isa)->attention;
+void attention(benchmark::State& state, const AttentionKernels& kernels, Problem p) {
   const Cache cache(kernels, p, p.n_rows == 1 ? kDecodeCacheBytes : 0);
   std::vector<float> q(p.n_rows * p.group * p.head_dim, 0.3f), z(q.size());
   std::vector<float> scratch(kernels.scratch_bytes(p.head_dim, p.head_dim, p.group) / 4 + 16);
   void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64 / 4;
   AttentionArgs args = make_args(p, q, z);
+  const bool generated = p.n_rows == 1 && kernels.attend_generated != nullptr;
+  const auto attend = generated ? kernels.attend_generated : kernels.attend;
   size_t head = 0;
   for (auto _ : state) {
     args.pages = cache.pages.data() + head * cache.per_head;
-    kernels.attend(args, aligned);
+    attend(args, aligned);
     head = (head + 1) % cache.heads;
     benchmark::ClobberMemory();
   }
@@ -104,20 +105,35 @@ const Problem kProblems[] = {
     {64, 4, 512, 512, 0},  {64, 4, 2048, 512, 0},  {64, 4, 8192, 512, 0},  {64, 4, 8192, 512, 1024},
     {128, 4, 512, 512, 0}, {128, 4, 2048, 512, 0}, {128, 4, 8192, 512, 0}, {256, 4, 2048, 512, 0},
     {64, 3, 4096, 1, 0},   {64, 1, 4096, 1, 0},    {128, 4, 4096, 1, 0},   {128, 1, 4096, 1, 0},
-    {128, 8, 4096, 1, 0},  {256, 4, 4096, 1, 0},
+    {64, 7, 4096, 1, 0},   {128, 6, 4096, 1, 0},   {128, 8, 4096, 1, 0},   {256, 4, 4096, 1, 0},
 };
+
+struct CacheForm {
+  const char* name;
+  AttentionKernels Kernels::*kernels;
+};
+constexpr CacheForm kForms[] = {{"bf16", &Kernels::attention},
+                                {"f16", &Kernels::attention_f16},
+                                {"q8_0", &Kernels::attention_q8_0},
+                                {"q4_0", &Kernels::attention_q4_0}};
+
+void register_problem(const Kernels& kernels, const CacheForm& form, const Problem& p) {
+  const std::string name = std::string("attention/") + kernels.name + "/" + form.name +
+                           "/head_dim:" + std::to_string(p.head_dim) + "/group:" + std::to_string(p.group) +
+                           "/rows:" + std::to_string(p.n_rows) + "/depth:" + std::to_string(p.depth) +
+                           (p.window ? "/window:1024" : "");
+  const AttentionKernels& attention_kernels = kernels.*form.kernels;
+  benchmark::RegisterBenchmark(name.c_str(), [&attention_kernels, p](benchmark::State& state) {
+    attention(state, attention_kernels, p);
+  });
+}
 
 int register_all() {
   for (Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
     const Kernels* kernels = kernels_for(isa);
     if (!kernels) continue;
-    for (const Problem& p : kProblems) {
-      const std::string name = std::string("attention/") + kernels->name +
-                               "/head_dim:" + std::to_string(p.head_dim) +
-                               "/group:" + std::to_string(p.group) + "/rows:" + std::to_string(p.n_rows) +
-                               "/depth:" + std::to_string(p.depth) + (p.window ? "/window:1024" : "");
-      benchmark::RegisterBenchmark(name.c_str(), attention, isa, p);
-    }
+    for (const CacheForm& form : kForms)
+      for (const Problem& p : kProblems) register_problem(*kernels, form, p);
   }
   return 0;
 }

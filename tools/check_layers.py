@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     "ops": ["kernels/", "core/", "liuli/error.h", "liuli/norm_kind.h", "liuli/config.h"],
     "formats": ["core/", "liuli/error.h"],
     "tokenizers": ["core/", "liuli/error.h"],
-    "model": ["ops/", "formats/weight_source.h", "core/", "liuli/error.h", "liuli/norm_kind.h", "liuli/config.h",
+    "model": ["ops/", "formats/weight_source.h", "core/", "liuli/error.h", "liuli/cache_type.h", "liuli/norm_kind.h", "liuli/config.h",
               "kernels/kernels.h"],  # the cache's pages have the layout the attention kernels read
     "generate": ["model/", "tokenizers/", "core/", "liuli/error.h", "liuli/config.h", "liuli/generation.h",
                  "kernels/kernels.h"],  # softmax and argmax over the logits

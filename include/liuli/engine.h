@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "liuli/cache_type.h"
 #include "liuli/config.h"
 #include "liuli/embedding.h"
 #include "liuli/error.h"
@@ -30,6 +31,8 @@ struct LoadSettings {
   int threads = 0;     ///< 0: every CPU this process may use
   bool exact = false;  ///< the second opinion: scalar reference, sums in double, weights stay mapped
   ProductClassChoice product_class = ProductClassChoice::automatic;
+  /// Errors: invalid_argument for a type of 16 bits or fewer in the f32 class or an exact run.
+  CacheType cache_type = CacheType::automatic;
   std::string chat_template;  ///< "" the file's own; or chatml, llama3, gemma, plain
   std::function<void(int64_t done, int64_t total)> on_progress;  ///< bytes of weights; may throw to stop
 };

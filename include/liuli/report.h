@@ -49,6 +49,7 @@ struct PlannedWeight {
 
 struct ModelPlan {
   std::string isa, prompt_kernel, attention_kernel;
+  std::string cache_type;                     ///< "bf16", …: see CacheType
   std::string prompt_class, generated_class;  ///< product classes in use
   std::vector<PlannedWeight> weights;
   int64_t weight_bytes = 0;  ///< as held in memory

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "liuli/cache_type.h"
+
 namespace liuli {
 
 /// Parameters of one kind, all layers together.
@@ -34,7 +36,8 @@ struct ModelShape {
   int64_t active_parameters = 0;  ///< used by one token; both embedding tables counted whole
   std::vector<ShapeBytes> bytes;
 
-  /// Cache of keys and values, 16 bits each, bytes per token; 0 where a form does not apply.
+  /// Cache of keys and values, bytes per token; 0 where a form does not apply. The formulas are those of 16 bits.
+  CacheType cache_type = CacheType::automatic;
   int64_t cache_plain = 0;    ///< as if every query head had its own k and v: 2 · L · H · h · 2
   int64_t cache_grouped = 0;  ///< k and v of n_kv_heads heads: 2 · L · K · h · 2
   int64_t cache_latent = 0;   ///< MLA: one latent and one rotated key per layer: L · (kv_lora + rope) · 2
@@ -53,9 +56,11 @@ std::vector<std::string> known_model_names();
 
 /// context: tokens to count cache and attention for; 0: 4096 or the trained context, whichever is less.
 /// Errors: not_found (names what is known); invalid_argument for a negative context.
-ModelShape shape_of_known_model(std::string_view name, int64_t context = 0);
+ModelShape shape_of_known_model(std::string_view name, int64_t context = 0,
+                                CacheType cache_type = CacheType::automatic);
 
 /// The same of a file: its own tensors and their stored types. Errors: as read_config.
-ModelShape shape_of_file(const std::string& path, int64_t context = 0);
+ModelShape shape_of_file(const std::string& path, int64_t context = 0,
+                         CacheType cache_type = CacheType::automatic);
 
 }  // namespace liuli

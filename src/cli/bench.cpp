@@ -39,7 +39,8 @@ std::vector<BenchResult> cases_of(const BenchOptions& options, const Engine& eng
 }
 
 BenchPeer peer_of(const BenchOptions& options, const Engine& engine) {
-  return {options.peer, resolve_model(options.model.model), engine.threads()};
+  const std::string& type = options.model.cache_type;
+  return {options.peer, resolve_model(options.model.model), engine.threads(), type == "auto" ? "" : type};
 }
 
 // Rounds of one run per case, then the peer's: a slow moment of the machine hits both.
@@ -70,6 +71,7 @@ BenchReport make_report(const BenchOptions& options) {
   report.name = engine.config().name;
   report.isa = active_isa();
   report.product_class = options.model.settings.exact ? "exact" : options.model.product_class;
+  report.cache_type = engine.plan(1).cache_type;
   report.threads = engine.threads();
   report.repetitions = options.repetitions;
   report.peer.path = options.peer;
@@ -148,7 +150,8 @@ void add_bench_command(CLI::App& app, Program& program) {
       "of stream: the bytes that must be read, by what all threads read at most; of peak: multiplications "
       "and additions, by\n"
       "the fastest float instruction (prompts) or int8 one (generated tokens). Both are measured after the "
-      "tests.");
+      "tests.\n"
+      "A --cache-type holds for the peer too, which then runs with flash attention (-fa 1).");
   command->callback([options, &program] {
     program.action = [options, &program] { return bench(*options, program.json); };
   });

@@ -67,21 +67,24 @@ std::string list(std::vector<int> values) {
 
 std::vector<std::string> command_of(const BenchPeer& peer, const std::string& prompts,
                                     const std::string& generations, const std::string& depths) {
-  return {peer.path,
-          "-m",
-          peer.model,
-          "-p",
-          prompts,
-          "-n",
-          generations,
-          "-d",
-          depths,
-          "-t",
-          fmt::format("{}", peer.threads),
-          "-r",
-          "1",
-          "-o",
-          "json"};
+  std::vector<std::string> command = {peer.path,
+                                      "-m",
+                                      peer.model,
+                                      "-p",
+                                      prompts,
+                                      "-n",
+                                      generations,
+                                      "-d",
+                                      depths,
+                                      "-t",
+                                      fmt::format("{}", peer.threads),
+                                      "-r",
+                                      "1",
+                                      "-o",
+                                      "json"};
+  if (!peer.cache_type.empty())
+    command.insert(command.end(), {"-fa", "1", "-ctk", peer.cache_type, "-ctv", peer.cache_type});
+  return command;
 }
 
 bool is_case(const nlohmann::json& row, const BenchCase& c) {

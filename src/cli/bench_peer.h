@@ -13,6 +13,7 @@ struct BenchPeer {
   std::string path;   ///< "" when no peer was asked for
   std::string model;  ///< the file
   int threads = 0;
+  std::string cache_type;  ///< of keys and values, with flash attention; "": the peer's own choice
 };
 
 /// What a run of another program left.

@@ -153,8 +153,8 @@ std::string label_of(const BenchCase& c) {
 
 std::string bench_table(const BenchReport& report, bool markdown) {
   const Cells cells = cells_of(report);
-  std::string out = fmt::format("{}, {}, {} threads, {} runs\n\n", report.name, report.isa, report.threads,
-                                report.repetitions);
+  std::string out = fmt::format("{}, {}, {} threads, {} cache, {} runs\n\n", report.name, report.isa,
+                                report.threads, report.cache_type, report.repetitions);
   if (markdown) {
     out += markdown_table(cells);
   } else {
@@ -178,6 +178,7 @@ nlohmann::ordered_json bench_json(const BenchReport& report) {
                                  {"isa", report.isa},
                                  {"threads", report.threads},
                                  {"class", report.product_class},
+                                 {"cache_type", report.cache_type},
                                  {"repetitions", report.repetitions},
                                  {"load_seconds", report.load_seconds},
                                  {"peak_memory_bytes", report.peak_memory},

@@ -17,7 +17,7 @@ struct PeerReport {
 };
 
 struct BenchReport {
-  std::string model, name, isa, product_class;
+  std::string model, name, isa, product_class, cache_type;
   int threads = 0, repetitions = 0;
   double load_seconds = 0;
   int64_t peak_memory = 0;  ///< bytes

@@ -72,8 +72,18 @@ void add_load_options(CLI::App& command, ModelOptions& options) {
           "prompt, decode for generated tokens, f32 for a file of F32 matrices")
       ->check(quiet(CLI::IsMember({"auto", "prompt", "decode", "f32"})))
       ->capture_default_str();
+  add_cache_type_option(command, options.cache_type);
   command.add_flag("--exact", options.settings.exact,
                    "the second opinion: scalar loops, sums in double; slow and as exact as the file");
+}
+
+CLI::Option* add_cache_type_option(CLI::App& command, std::string& type) {
+  return command
+      .add_option("--cache-type", type,
+                  "how keys and values are kept: f32, f16, bf16, q8_0, q4_0; auto: f16 for a file of F16 "
+                  "matrices, f32 in the f32 class, else bf16")
+      ->check(quiet(CLI::IsMember({"auto", "f32", "f16", "bf16", "q8_0", "q4_0"})))
+      ->capture_default_str();
 }
 
 void add_chat_template_option(CLI::App& command, std::string& chat_template) {
@@ -101,6 +111,7 @@ std::string resolve_data(const std::string& file) {
 Engine load_engine(const ModelOptions& options) {
   LoadSettings settings = options.settings;
   settings.product_class = product_class(options.product_class);
+  settings.cache_type = cache_type_named(options.cache_type);
   Progress progress("loading", ProgressUnit::bytes);
   settings.on_progress = [&progress](int64_t done, int64_t total) {
     throw_if_interrupted();

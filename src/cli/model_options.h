@@ -10,13 +10,15 @@ namespace liuli::cli {
 
 struct ModelOptions {
   std::string model;  ///< a path or a short name
-  std::string product_class = "auto";
+  std::string product_class = "auto", cache_type = "auto";
   LoadSettings settings;
 };
 
 /// The positional MODEL.
 CLI::Option* add_model_argument(CLI::App& command, std::string& model);
-/// --threads, --class and --exact.
+/// --cache-type.
+CLI::Option* add_cache_type_option(CLI::App& command, std::string& type);
+/// --threads, --class, --cache-type and --exact.
 void add_load_options(CLI::App& command, ModelOptions& options);
 /// --chat-template.
 void add_chat_template_option(CLI::App& command, std::string& chat_template);

@@ -97,7 +97,7 @@ void print_for_people(const ModelPlan& plan) {
   fmt::print("attention         {}\n\n", plan.attention_kernel);
   print_weights(plan);
   fmt::print("weights           {}\n", size_text(plan.weight_bytes));
-  fmt::print("cache             {} per token, {} for a context of {}\n",
+  fmt::print("cache             {}, {} per token, {} for a context of {}\n", plan.cache_type,
              size_text(plan.cache_bytes_per_token), size_text(plan.cache_bytes), plan.context);
   fmt::print("together          {}\n", size_text(plan.weight_bytes + plan.cache_bytes));
 }
@@ -124,6 +124,7 @@ nlohmann::ordered_json to_json(const ModelPlan& plan) {
           {"prompt_kernel", plan.prompt_kernel},
           {"generated_class", plan.generated_class},
           {"attention_kernel", plan.attention_kernel},
+          {"cache_type", plan.cache_type},
           {"weight_bytes", plan.weight_bytes},
           {"cache_bytes_per_token", plan.cache_bytes_per_token},
           {"context", plan.context},

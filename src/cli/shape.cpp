@@ -16,6 +16,7 @@ namespace {
 struct ShapeOptions {
   std::string name;
   int64_t context = 0;
+  std::string cache_type = "auto";
   bool list = false;
 };
 
@@ -74,7 +75,9 @@ void print_bytes(const ModelShape& s) {
 
 void print_cache(const ModelShape& s) {
   if (s.cache_plain == 0) return;
-  TextTable table({{"cache, 16 bits"}, {"bytes per token", Align::right}, {"how"}});
+  const bool usual = s.cache_type == CacheType::automatic;
+  const std::string type = usual ? "16 bits" : to_string(s.cache_type);
+  TextTable table({{"cache, " + type}, {"bytes per token", Align::right}, {"how"}});
   table.add_row({"plain", grouped(s.cache_plain), "k and v of every query head"});
   if (s.cache_grouped > 0)
     table.add_row({"grouped", grouped(s.cache_grouped), fmt::format("k and v of {} heads", s.n_kv_heads)});
@@ -122,6 +125,7 @@ nlohmann::ordered_json to_json(const ModelShape& s) {
           {"active_parameters", s.active_parameters},
           {"parts", std::move(parts)},
           {"bytes", std::move(bytes)},
+          {"cache_type", to_string(s.cache_type)},
           {"cache_bytes_per_token",
            {{"plain", s.cache_plain}, {"grouped", s.cache_grouped}, {"latent", s.cache_latent}}},
           {"context", s.context},
@@ -150,16 +154,17 @@ int list_models(bool json) {
 
 /// A built-in name wins: files are named with a path or an ending.
 ModelShape find_shape(const ShapeOptions& options) {
+  const CacheType cache = cache_type_named(options.cache_type);
   for (const std::string& name : known_model_names())
-    if (name == options.name) return shape_of_known_model(name, options.context);
-  if (std::filesystem::exists(options.name)) return shape_of_file(options.name, options.context);
+    if (name == options.name) return shape_of_known_model(name, options.context, cache);
+  if (std::filesystem::exists(options.name)) return shape_of_file(options.name, options.context, cache);
   std::string path;
   try {
     path = resolve_model(options.name);
   } catch (const Error&) {
-    return shape_of_known_model(options.name, options.context);  // names what is built in
+    return shape_of_known_model(options.name, options.context, cache);  // names what is built in
   }
-  return shape_of_file(path, options.context);
+  return shape_of_file(path, options.context, cache);
 }
 
 int shape(const ShapeOptions& options, bool json) {
@@ -191,6 +196,8 @@ void add_shape_command(CLI::App& app, Program& program) {
   command
       ->add_option("--context", options->context, "tokens to count cache and attention for (default: 4096)")
       ->check(quiet(CLI::PositiveNumber));
+  add_cache_type_option(*command, options->cache_type)
+      ->description("how keys and values are kept: f32, f16, bf16, q8_0, q4_0; auto: 16 bits");
   command->add_flag("--list", options->list, "the built-in models");
   add_json_flag(*command, program);
   command->footer(

@@ -19,6 +19,16 @@ Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
+namespace {
+void check_cache_type(CacheType type, ProductClass product_class) {
+  if (type == CacheType::automatic || cache_type_in(product_class, type) == type) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("cache type is {}, but the {} class keeps keys and values in f32; take class "
+                          "prompt or decode for another type",
+                          to_string(type), to_string(product_class)));
+}
+}  // namespace
+
 Engine Engine::load(const std::string& path, const LoadSettings& settings) {
   kernels::best_kernels();  // a bad LIULI_ISA is refused before any work
   if (settings.threads < 0)
@@ -29,11 +39,13 @@ Engine Engine::load(const std::string& path, const LoadSettings& settings) {
   parts->path = path;
   load_text_parts(*parts, *source, settings.chat_template);
   parts->classes = run_classes(settings, *source);
+  check_cache_type(settings.cache_type, parts->classes.prompt);
   parts->embedding = embedding_defaults(*source);
   parts->runner = std::make_unique<Runner>(settings.threads);
   const LoadOptions options{settings.exact ? WeightForm::file_rows : WeightForm::panels,
                             settings.on_progress};
   parts->model = std::make_unique<Model>(load_model(std::move(source), parts->runner->pool, options));
+  if (settings.cache_type != CacheType::automatic) parts->model->cache_form = settings.cache_type;
   return Engine(std::move(parts));
 }
 

@@ -1,4 +1,4 @@
-// Attention over 16-bit pages, shared by every level. Private: each ISA file includes it once, and everything
+// Attention over pages of 64 positions, shared by every level. Private: each ISA file includes it once, and everything
 // lives in an anonymous namespace, so that no copy compiled with wider instructions leaks to other files.
 //
 // A unit is one query: position i and head g of the group, u = i · group + g. Units are taken 64 at a time,
@@ -14,12 +14,17 @@
 // adds an exact 0, and a rescale by exactly 1 is skipped.
 //
 // An engine gives the two products (see F32Dots for the plain form), a Lanes type of 16 floats, and:
-//   Pages                the form of the cache: Bf16Pages or F16Pages
+//   Pages                the form it multiplies: Bf16Pages or F16Pages
 //   Query, Weight        element of q and p as the products want them (float, or uint16_t for bf16)
 //   load_query           scale · q as Query, zeros up to the padded length
+//   query_row            elements of a unit's query, of so many padded dims
 //   kGroup               units per call of the products
 //   begin(units), end()  around a batch
+//
+// 16-bit pages are multiplied where they lie. Pages of codes become bf16 pages in scratch, a block for all units of a
+// batch; the decode class multiplies the codes themselves (attention_codes.h).
 #pragma once
+#include "kernels/kv_codes.h"
 #include "kernels/kv_pages.h"
 
 namespace liuli::kernels {
@@ -51,6 +56,11 @@ inline typename Lanes::V exp_below(typename Lanes::V t, typename Lanes::V max) {
 /// The forms of a page: how a position gets in and out, how a line becomes two registers (as pairs are taken: the first
 /// members, the second), and whether weights are rounded to it before they multiply.
 struct Bf16Pages {
+  static constexpr bool kExpands = false;
+  static constexpr auto bytes = &kv_page_bytes;
+  static size_t values_at(int head_dim, int) {
+    return kPagePositions * sizeof(uint16_t) * ((head_dim + 31) / 32 * 32);
+  }
   static constexpr auto append = &bf16_page_append;
   static constexpr auto read = &bf16_page_read;
   static constexpr bool kRoundsWeights = true;
@@ -60,6 +70,11 @@ struct Bf16Pages {
   }
 };
 struct F16Pages {
+  static constexpr bool kExpands = false;
+  static constexpr auto bytes = &kv_page_bytes;
+  static size_t values_at(int head_dim, int) {
+    return kPagePositions * sizeof(uint16_t) * ((head_dim + 31) / 32 * 32);
+  }
   static constexpr auto append = &f16_page_append;
   static constexpr auto read = &f16_page_read;
   static constexpr bool kRoundsWeights = false;
@@ -70,11 +85,31 @@ struct F16Pages {
   }
 };
 
+/// Pages of codes.
+struct Q8Pages : Codes8 {
+  static constexpr bool kExpands = true;
+  static constexpr auto bytes = &q8_0_page_bytes;
+  static constexpr auto append = &q8_0_page_append;
+  static constexpr auto read = &q8_0_page_read;
+};
+struct Q4Pages : Codes4 {
+  static constexpr bool kExpands = true;
+  static constexpr auto bytes = &q4_0_page_bytes;
+  static constexpr auto append = &q4_0_page_append;
+  static constexpr auto read = &q4_0_page_read;
+};
+
+/// The pages of a block as the products read them.
+struct BlockPages {
+  const uint16_t *keys[kBlockPages], *values[kBlockPages];
+  const uint16_t* next[kBlockPages];  // keys of the page that takes this one's place in the next block
+};
+
 /// What the products of one group of units need.
 template <class Engine>
 struct GroupView {
-  const uint8_t* const* pages;  // of this block
-  int page_begin, page_end;     // those that some unit of the group sees
+  const BlockPages& pages;
+  int page_begin, page_end;  // those that some unit of the group sees
   int units;
   int head_dim, key_dim;            // as given; padded to 32
   int value_dim;                    // padded to 16
@@ -82,24 +117,18 @@ struct GroupView {
   float* scores;                    // [kGroup][kBlock]
   typename Engine::Weight* p;       // [kGroup][kBlock]
   float* z;                         // [units][value_dim]
-  int pages_present;                // pages from `pages` on, this block and all later ones
   // Few units: the pages come from memory, and the next lines are asked for at reading pace. A page is read
   // in runs of 1–4 KiB, too short for the hardware to follow: 9 → 16 GB/s (head_dim 64), 11 → 19 (128) of 22
   // GB/s plain reading.
   bool fetch;
 
-  // What to fetch while a page's keys (values) are read: its values (the keys of that page of the next
-  // block).
-  const uint16_t* after_keys(int page) const {
-    return reinterpret_cast<const uint16_t*>(pages[page]) + kPagePositions * key_dim;
-  }
-  const uint16_t* after_values(int page) const {
-    const int next = page + kBlockPages < pages_present ? page + kBlockPages : page;
-    return reinterpret_cast<const uint16_t*>(pages[next]);
-  }
+  // What to fetch while a page's keys (values) are read: its values (the next block's keys).
+  const uint16_t* after_keys(int page) const { return pages.values[page]; }
+  const uint16_t* after_values(int page) const { return pages.next[page]; }
 };
 
-template <class Engine>
+/// Cache is the form of the pages in memory: Engine::Pages, or one that expands to it.
+template <class Engine, class Cache = typename Engine::Pages>
 struct BlockedAttention {
   using Lanes = typename Engine::Lanes;
   using Query = typename Engine::Query;
@@ -118,23 +147,31 @@ struct BlockedAttention {
     float* z;
     float* scores;
     Weight* p;
+    uint16_t* expanded;  // pages of a block, where they are not read as they lie
+    BlockPages pages;
     int first_unit, units;
     float m[kBatch], l[kBatch];
     int begin[kBatch], end[kBatch];  // visible keys, by absolute position
   };
 
   static size_t scratch_bytes(int head_dim, int value_dim, int) noexcept {
-    return sizeof(Query) * kBatch * padded(head_dim, 32) + sizeof(float) * kBatch * padded(value_dim, 16) +
-           (sizeof(float) + sizeof(Weight)) * Engine::kGroup * kBlock;
+    return sizeof(Query) * kBatch * Engine::query_row(padded(head_dim, 32)) +
+           sizeof(float) * kBatch * padded(value_dim, 16) +
+           (sizeof(float) + sizeof(Weight)) * Engine::kGroup * kBlock +
+           (Cache::kExpands ? kBlockPages * page_values(head_dim, value_dim) * sizeof(uint16_t) : 0);
+  }
+  static size_t page_values(int head_dim, int value_dim) {  // of an expanded page
+    return static_cast<size_t>(kPagePositions) * (padded(head_dim, 32) + padded(value_dim, 16));
   }
 
   static Batch make_batch(const AttentionArgs& args, void* scratch) {
     const int key_dim = padded(args.head_dim, 32), value_dim = padded(args.value_dim, 16);
     auto* q = static_cast<Query*>(scratch);
-    auto* z = reinterpret_cast<float*>(q + kBatch * key_dim);
+    auto* z = reinterpret_cast<float*>(q + kBatch * Engine::query_row(key_dim));
     float* scores = z + kBatch * value_dim;
     auto* p = reinterpret_cast<Weight*>(scores + Engine::kGroup * kBlock);
-    return {args, key_dim, value_dim, q, z, scores, p, 0, 0, {}, {}, {}, {}};
+    auto* expanded = reinterpret_cast<uint16_t*>(p + Engine::kGroup * kBlock);
+    return {args, key_dim, value_dim, q, z, scores, p, expanded, {}, 0, 0, {}, {}, {}, {}};
   }
 
   static void find_visible(Batch& b, int r) {
@@ -153,7 +190,7 @@ struct BlockedAttention {
     for (int r = 0; r < units; r++) {
       const int row = (first + r) / args.group, head = (first + r) % args.group;
       const float* q = args.q + row * args.q_row + head * args.q_head;
-      Engine::load_query(q, args.scale, args.head_dim, b.key_dim, b.q + r * b.key_dim);
+      Engine::load_query(q, args.scale, args.head_dim, b.key_dim, b.q + r * Engine::query_row(b.key_dim));
       for (int d = 0; d < b.value_dim; d++) b.z[r * b.value_dim + d] = 0.0f;
       b.m[r] = kNoMaximum;
       b.l[r] = 0.0f;
@@ -228,34 +265,82 @@ struct BlockedAttention {
     }
   }
 
-  // One block for units [r0, r0 + units).
-  static void attend_group(Batch& b, int block, int r0, int units) {
-    int begin = kBlock, end = 0;  // keys of the block that some unit sees
+  static const uint8_t* page_of(const Batch& b, int block, int page) {
+    return b.args.pages[block * kBlockPages + page];
+  }
+  // The page that comes to `page`'s place next; itself at the end.
+  static const uint8_t* next_page(const Batch& b, int block, int page) {
+    const int next = (block + 1) * kBlockPages + page;
+    const bool present = next * kPagePositions < b.end[b.units - 1];
+    return b.args.pages[present ? next : block * kBlockPages + page];
+  }
+
+  struct Pages {
+    int begin, end;
+  };
+  // Pages of the block that some of units [r0, r0 + units) see; none: begin >= end.
+  static Pages seen_pages(const Batch& b, int block, int r0, int units) {
+    int begin = kBlock, end = 0;
     for (int r = r0; r < r0 + units; r++) {
       if (b.begin[r] < b.end[r]) begin = min(begin, max(0, b.begin[r] - block * kBlock));
       end = max(end, min(kBlock, b.end[r] - block * kBlock));
     }
-    if (begin >= end) return;
-    const int page_begin = begin / kPagePositions, page_end = (end + kPagePositions - 1) / kPagePositions;
-    const int pages_present =
-        (b.end[b.units - 1] + kPagePositions - 1) / kPagePositions - block * kBlockPages;
-    const GroupView<Engine> group{b.args.pages + block * kBlockPages,
-                                  page_begin,
-                                  page_end,
+    if (begin >= end) return {0, 0};
+    return {begin / kPagePositions, (end + kPagePositions - 1) / kPagePositions};
+  }
+
+  static void expand_keys(const Batch& b, int block, int page) {
+    const CodeLayout at = code_layout(b.args.head_dim, b.args.value_dim, Cache::kTileBytes);
+    const uint8_t* from = page_of(b, block, page);
+    CodeExpansion<Lanes, Cache>::keys(from, at, const_cast<uint16_t*>(b.pages.keys[page]),
+                                      from + at.values());
+  }
+  static void expand_values(const Batch& b, int block, int page) {
+    const CodeLayout at = code_layout(b.args.head_dim, b.args.value_dim, Cache::kTileBytes);
+    CodeExpansion<Lanes, Cache>::values(
+        page_of(b, block, page), at, const_cast<uint16_t*>(b.pages.values[page]), next_page(b, block, page));
+  }
+
+  // Says where the products find the block's pages.
+  static void open_block(Batch& b, int block) {
+    const Pages seen = seen_pages(b, block, 0, b.units);
+    for (int page = seen.begin; page < seen.end; page++) {
+      if constexpr (Cache::kExpands) {
+        uint16_t* keys = b.expanded + page * page_values(b.args.head_dim, b.args.value_dim);
+        b.pages.keys[page] = keys;
+        b.pages.values[page] = keys + kPagePositions * b.key_dim;
+        expand_keys(b, block, page);
+        expand_values(b, block, page);
+      } else {
+        const uint8_t* lies = page_of(b, block, page);
+        const size_t values_at = Cache::values_at(b.args.head_dim, b.args.value_dim);
+        b.pages.keys[page] = reinterpret_cast<const uint16_t*>(lies);
+        b.pages.values[page] = reinterpret_cast<const uint16_t*>(lies + values_at);
+        b.pages.next[page] = reinterpret_cast<const uint16_t*>(next_page(b, block, page));
+      }
+    }
+  }
+
+  // One block for units [r0, r0 + units).
+  static void attend_group(Batch& b, int block, int r0, int units) {
+    const Pages seen = seen_pages(b, block, r0, units);
+    if (seen.begin >= seen.end) return;
+    const GroupView<Engine> group{b.pages,
+                                  seen.begin,
+                                  seen.end,
                                   units,
                                   b.args.head_dim,
                                   b.key_dim,
                                   b.value_dim,
-                                  b.q + r0 * b.key_dim,
+                                  b.q + r0 * Engine::query_row(b.key_dim),
                                   b.scores,
                                   b.p,
                                   b.z + r0 * b.value_dim,
-                                  pages_present,
-                                  b.units <= Engine::kGroup};
+                                  b.units <= Engine::kGroup && !Cache::kExpands};
     Engine::scores(group);
     for (int r = 0; r < units; r++) {
-      softmax_unit(b, r0 + r, b.scores + r * kBlock, b.p + r * kBlock, block, page_begin * kPagePositions,
-                   page_end * kPagePositions);
+      softmax_unit(b, r0 + r, b.scores + r * kBlock, b.p + r * kBlock, block, seen.begin * kPagePositions,
+                   seen.end * kPagePositions);
     }
     Engine::values(group);
   }
@@ -279,6 +364,7 @@ struct BlockedAttention {
       Engine::begin(b.units);
       int begin = b.begin[0], end = b.end[b.units - 1];  // both ascend with the unit
       for (int block = begin / kBlock; block * kBlock < end; block++) {
+        open_block(b, block);
         for (int r = 0; r < b.units; r += Engine::kGroup)
           attend_group(b, block, r, min(Engine::kGroup, b.units - r));
       }
@@ -299,8 +385,9 @@ struct BlockedAttention {
   }
 
   static constexpr AttentionKernels table(const char* name) {
-    return {name,    &kv_page_bytes, &scratch_bytes,     Engine::Pages::append,        Engine::Pages::read,
-            &attend, &pattern,       sizeof(Query) == 2, Engine::Pages::kRoundsWeights};
+    return {name,          Cache::bytes,       &scratch_bytes,
+            Cache::append, Cache::read,        &attend,
+            &pattern,      sizeof(Query) == 2, Engine::Pages::kRoundsWeights};
   }
 };
 

@@ -18,6 +18,7 @@ struct F32Dots {
   using View = GroupView<F32Dots>;
   static constexpr int kGroup = kRows;
 
+  static int query_row(int key_dim) { return key_dim; }
   static void begin(int) {}
   static void end() {}
   static void load_query(const float* q, float scale, int n, int padded, float* out) {
@@ -52,7 +53,7 @@ struct F32Dots {
   static void score_rows(const View& g) {
     const ptrdiff_t tile = g.key_dim * 16;
     for (int page = g.page_begin; page < g.page_end; page++) {
-      const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
+      const uint16_t* keys = g.pages.keys[page];
       for (int t = 0; t < 4; t += kTiles) {
         V acc[R][kTiles];
         for (auto& row : acc) {
@@ -76,8 +77,7 @@ struct F32Dots {
       for (int j = 0; j < T; j++) acc[r][j] = Lanes::load(z + r * g.value_dim + j * 16);
     }
     for (int page = g.page_begin; page < g.page_end; page++) {
-      const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
-      const uint16_t* values = keys + kPagePositions * g.key_dim + d * 1024;
+      const uint16_t* values = g.pages.values[page] + d * 1024;
       accumulate<kFetch, R, T>(acc, g.p + page * kPagePositions, kBlock, values, 1024, kPagePositions / 2,
                                g.after_values(page) + d * 1024);
     }

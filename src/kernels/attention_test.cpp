@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 namespace liuli::kernels {
 #ifdef __x86_64__
 const AttentionKernels* attention_amx_emulated() noexcept;  // amx/attention.cpp over tiles in plain arrays
+CodeAttention attention_codes_amx_emulated() noexcept;
 #endif
 
 namespace {
@@ -23,13 +25,30 @@ struct Level {
   const AttentionKernels* kernels;
 };
 
+// Caches of codes come twice: as prompts and as generated tokens multiply them.
+void add_codes(std::vector<Level>& found, const std::string& name, const AttentionKernels& kernels) {
+  static std::deque<AttentionKernels> generated;
+  found.push_back({name, &kernels});
+  generated.push_back(kernels);
+  generated.back().attend = kernels.attend_generated;
+  found.push_back({name + ", generated", &generated.back()});
+}
+
 std::vector<Level> levels() {
   std::vector<Level> found;
   for (Isa isa : kAllIsas) {
-    if (const Kernels* k = kernels_for(isa)) found.push_back({k->name, &k->attention});
+    if (const Kernels* k = kernels_for(isa)) {
+      found.push_back({k->name, &k->attention});
+      add_codes(found, std::string("q8_0 ") + k->name, k->attention_q8_0);
+      add_codes(found, std::string("q4_0 ") + k->name, k->attention_q4_0);
+    }
   }
 #ifdef __x86_64__
-  if (kernels_for(Isa::avx512_bf16)) found.push_back({"amx, emulated tiles", attention_amx_emulated()});
+  if (kernels_for(Isa::avx512_bf16)) {
+    found.push_back({"amx, emulated tiles", attention_amx_emulated()});
+    found.push_back({"q8_0 amx, emulated tiles", attention_codes_amx_emulated().q8_0});
+    found.push_back({"q4_0 amx, emulated tiles", attention_codes_amx_emulated().q4_0});
+  }
 #endif
   for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon}) {
     if (const Kernels* k = kernels_for(isa)) {
@@ -224,7 +243,10 @@ TEST(Attention, StaysWithinBf16RoundingOfDoubleSumsOverTheCache) {
     for (const Shape& shape : shapes()) {
       const Cache cache(*level.kernels, shape, 300);
       const Queries queries(shape, 150, 150);
-      EXPECT_LE(error_against_double(cache, queries, run(cache, queries, 150).z), 1e-5)
+      // Prompts over codes round keys and values to bf16 as well; few dims leave little to average over.
+      const bool codes = level.name.starts_with("q");
+      const double bound = !codes ? 1e-5 : level.name.starts_with("q8") && shape.head_dim >= 32 ? 2e-5 : 6e-5;
+      EXPECT_LE(error_against_double(cache, queries, run(cache, queries, 150).z), bound)
           << level.name << ' ' << testing::PrintToString(shape);
     }
   }
@@ -343,6 +365,7 @@ TEST(Attention, ShowsItsScoresMaximaAndSumsWithoutChangingABit) {
 
 TEST(Attention, KeepsWhatWasAppendedToBf16Precision) {
   for (const Level& level : levels()) {
+    if (level.name.starts_with("q")) continue;  // the next tests
     for (const Shape& shape : {Shape{18, 22}, Shape{64, 64}, Shape{80, 33}}) {
       const Cache cache(*level.kernels, shape, 64);
       const auto k = gaussian(64 * shape.head_dim, 1), v = gaussian(64 * shape.value_dim, 2);
@@ -358,6 +381,90 @@ TEST(Attention, KeepsWhatWasAppendedToBf16Precision) {
           EXPECT_NEAR(got_v[d], want, std::fabs(want) / 256);
         }
       }
+    }
+  }
+}
+
+// The largest magnitude of the 32 dims around d.
+float largest(const float* x, int n, int d) {
+  float top = 0;
+  for (int i = d / 32 * 32; i < std::min(n, d / 32 * 32 + 32); i++) top = std::max(top, std::fabs(x[i]));
+  return top;
+}
+
+TEST(Attention, KeepsCodesToHalfAStepOfTheirGroup) {
+  for (const Level& level : levels()) {
+    if (!level.name.starts_with("q")) continue;
+    // Of 4 bits the value opposite to the largest one has no code of its own: it loses up to a whole step.
+    const float step = level.name.starts_with("q8") ? 0.5f / 127 : 1.0f / 8;
+    for (const Shape& shape : {Shape{18, 22}, Shape{64, 64}, Shape{80, 33}, Shape{33, 80}}) {
+      const Cache cache(*level.kernels, shape, 64);
+      const auto k = gaussian(64 * shape.head_dim, 1), v = gaussian(64 * shape.value_dim, 2);
+      std::vector<float> got_k(shape.head_dim), got_v(shape.value_dim);
+      const auto check = [&](const float* want, const std::vector<float>& got) {
+        const int n = static_cast<int>(got.size());
+        for (int d = 0; d < n; d++)
+          EXPECT_NEAR(got[d], want[d], 1.001f * step * largest(want, n, d) + std::fabs(want[d]) / 256)
+              << level.name << " dim " << d;
+      };
+      for (int t = 0; t < 64; t++) {
+        cache.kernels.read(cache.pages[0], t, got_k.data(), got_v.data(), shape.head_dim, shape.value_dim);
+        check(&k[t * shape.head_dim], got_k);
+        check(&v[t * shape.value_dim], got_v);
+      }
+    }
+  }
+}
+
+TEST(Attention, WritesAPositionOfCodesWithoutTouchingItsNeighbours) {
+  const Kernels& scalar = *kernels_for(Isa::scalar);
+  for (const AttentionKernels* kernels : {&scalar.attention_q8_0, &scalar.attention_q4_0}) {
+    const int head_dim = 80, value_dim = 48;
+    const size_t bytes = kernels->page_bytes(head_dim, value_dim);
+    std::vector<uint8_t> ascending(bytes), scattered(bytes);
+    const auto k = gaussian(64 * head_dim, 1), v = gaussian(64 * value_dim, 2);
+    const std::vector<float> zero(head_dim);
+    const auto put = [&](std::vector<uint8_t>& page, int t) {
+      kernels->append(page.data(), t, &k[t * head_dim], &v[t * value_dim], head_dim, value_dim);
+    };
+    for (int t = 0; t < 64; t++) put(ascending, t);
+    for (int t = 0; t < 64; t++) {
+      put(scattered, t * 37 % 64);  // written, cleared as a roll-back does, and written again
+      kernels->append(scattered.data(), t * 37 % 64, zero.data(), zero.data(), head_dim, value_dim);
+      put(scattered, t * 37 % 64);
+    }
+    EXPECT_EQ(ascending, scattered) << kernels->name;
+  }
+}
+
+TEST(Attention, KeepsFiniteInCodesWhatIsFinite) {
+  const Kernels& scalar = *kernels_for(Isa::scalar);
+  for (const AttentionKernels* kernels : {&scalar.attention_q8_0, &scalar.attention_q4_0}) {
+    std::vector<float> given = {1e30f, -3.0f, 0.0f, 1e-30f}, k(4), v(4);
+    std::vector<uint8_t> page(kernels->page_bytes(4, 4));
+    kernels->append(page.data(), 5, given.data(), given.data(), 4, 4);
+    kernels->read(page.data(), 5, k.data(), v.data(), 4, 4);
+    for (int d = 0; d < 4; d++) EXPECT_TRUE(std::isfinite(k[d]) && std::isfinite(v[d])) << kernels->name;
+    EXPECT_GT(k[0], 1e5f);
+    given[2] = NAN;
+    kernels->append(page.data(), 5, given.data(), given.data(), 4, 4);
+    kernels->read(page.data(), 5, k.data(), v.data(), 4, 4);
+    EXPECT_TRUE(std::isnan(k[0]) && std::isnan(v[2])) << "a NaN stays to be seen";
+  }
+}
+
+// Normally distributed keys are the hard case: every group's largest value is only about 2.2 σ, but q · k has no outlier
+// to lean on. 8 bits stay within 1.3e-4 of f32 keys and values, 4 bits within 3.5e-2.
+TEST(Attention, OverCodesStaysCloseToF32KeysAndValues) {
+  for (const Level& level : levels()) {
+    if (!level.name.starts_with("q")) continue;
+    for (const Shape& shape : shapes()) {
+      if (shape.head_dim < 18) continue;  // one number of a head is its own scale
+      const Cache codes(*level.kernels, shape, 300), f32(exact_attention(), shape, 300);
+      const Queries queries(shape, 150, 150);
+      EXPECT_LE(error_against_double(f32, queries, run(codes, queries, 150).z),
+                level.name.starts_with("q8") ? 1.3e-4 : 3.5e-2)
+          << level.name << ' ' << testing::PrintToString(shape);
     }
   }
 }
@@ -387,6 +494,41 @@ TEST(Attention, HasTheSameBitsOnEveryLevelOfF32Fma) {
       const Cache c(scalar->attention_f16, shape, 300), d(level->attention_f16, shape, 300);
       EXPECT_EQ(run(c, queries, 150).z, run(d, queries, 150).z)
           << "f16, " << level->name << ' ' << testing::PrintToString(shape);
+    }
+  }
+}
+
+TEST(Attention, HasTheSameBitsOverCodesOnEveryLevel) {
+  const std::vector<Level> all = levels();
+  for (const char* form :
+       {"q8_0 scalar", "q4_0 scalar", "q8_0 scalar, generated", "q4_0 scalar, generated"}) {
+    const auto scalar = std::find_if(all.begin(), all.end(), [&](const Level& l) { return l.name == form; });
+    ASSERT_NE(scalar, all.end());
+    for (const Level& level : all) {
+      const bool generated = level.name.ends_with("generated");
+      if (!level.name.starts_with(scalar->name.substr(0, 4)) || !level.kernels->attend_generated) continue;
+      if (generated != scalar->name.ends_with("generated")) continue;
+      // (Prompts go through the level's bf16 products.)
+      if (!generated && (level.kernels->bf16_query || level.name.find("amx") != std::string::npos)) continue;
+      for (const Shape& shape : shapes()) {
+        const Cache a(*scalar->kernels, shape, 300), b(*level.kernels, shape, 300);
+        const Queries queries(shape, 150, 150);
+        ASSERT_EQ(a.storage.size(), b.storage.size());
+        EXPECT_EQ(run(a, queries, 150).z, run(b, queries, 150).z)
+            << level.name << ' ' << testing::PrintToString(shape);
+      }
+    }
+  }
+}
+
+TEST(Attention, OfGeneratedTokensAddsNothingToTheErrorOfCodes) {
+  for (const Level& level : levels()) {
+    if (!level.name.ends_with("generated")) continue;
+    for (const Shape& shape : shapes()) {
+      const Cache cache(*level.kernels, shape, 300);
+      const Queries queries(shape, 150, 150);
+      EXPECT_LE(error_against_double(cache, queries, run(cache, queries, 150).z), 1e-8)
+          << level.name << ' ' << testing::PrintToString(shape);
     }
   }
 }

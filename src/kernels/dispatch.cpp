@@ -55,6 +55,33 @@ void lay_weights(const WeightTable& from, Kernels& to) {
     if (from.by_type[type].name != nullptr) to.weights[type] = from.by_type[type];
 }
 
+CodeAttention attention_codes(Isa isa) {
+  switch (isa) {
+    case Isa::scalar:
+      return attention_codes_scalar();
+    case Isa::avx2:
+      return attention_codes_avx2();
+    case Isa::avx512:
+      return attention_codes_avx512();
+    case Isa::avx512_bf16:
+      return attention_codes_avx512_bf16();
+    case Isa::amx:
+      return attention_codes_amx();
+    case Isa::neon:
+      return attention_codes_neon();
+  }
+  return {};
+}
+
+void lay_attention(const Level& level, Kernels& k) {
+  if (level.attention != nullptr) k.attention = *level.attention;
+  if (level.attention_f16 != nullptr) k.attention_f16 = *level.attention_f16;
+  const CodeAttention codes = attention_codes(level.isa);
+  if (codes.q8_0 != nullptr) k.attention_q8_0 = *codes.q8_0;
+  if (codes.q4_0 != nullptr) k.attention_q4_0 = *codes.q4_0;
+  if (const AttentionKernels* attention = attention_f32_highway(level.isa)) k.attention_f32 = *attention;
+}
+
 void lay_over(const Level& level, Kernels& k) {
   k.isa = level.isa;
   k.name = level.name;
@@ -62,13 +89,11 @@ void lay_over(const Level& level, Kernels& k) {
   if (level.quantize_x16 != nullptr) k.quantize_x16 = level.quantize_x16;
   if (level.prompt != nullptr) k.prompt = *level.prompt;
   if (level.prompt_fixed16 != nullptr) k.prompt_fixed16 = *level.prompt_fixed16;
-  if (level.attention != nullptr) k.attention = *level.attention;
-  if (level.attention_f16 != nullptr) k.attention_f16 = *level.attention_f16;
+  lay_attention(level, k);
   if (const RowKernels* rows = rows_highway(level.isa)) k.rows = *rows;
   if (const GemmKernel* gemm = gemm_highway(level.isa)) k.gemm = *gemm;
   if (const GemmKernel* gemm = gemm_bf16_highway(level.isa)) k.gemm_bf16 = *gemm;
   if (level.gemm_bf16 != nullptr) k.gemm_bf16 = *level.gemm_bf16;
-  if (const AttentionKernels* attention = attention_f32_highway(level.isa)) k.attention_f32 = *attention;
 }
 
 /// Tables of all levels, available or not, in Isa's order.

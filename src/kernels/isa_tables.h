@@ -41,6 +41,17 @@ const AttentionKernels* attention_f16_avx512() noexcept;  ///< avx512_bf16 and a
 const AttentionKernels* attention_f16_neon() noexcept;
 const AttentionKernels* attention_f32_scalar() noexcept;  ///< plain f32 pages
 
+/// Attention over pages of codes.
+struct CodeAttention {
+  const AttentionKernels *q8_0 = nullptr, *q4_0 = nullptr;
+};
+CodeAttention attention_codes_scalar() noexcept;
+CodeAttention attention_codes_avx2() noexcept;
+CodeAttention attention_codes_avx512() noexcept;
+CodeAttention attention_codes_avx512_bf16() noexcept;
+CodeAttention attention_codes_amx() noexcept;
+CodeAttention attention_codes_neon() noexcept;
+
 const RowKernels* rows_scalar() noexcept;
 /// The Highway code compiled for the target that belongs to a level, or null if this machine lacks it.
 const RowKernels* rows_highway(Isa isa) noexcept;

@@ -155,6 +155,9 @@ struct AttentionKernels {
   /// What the products round to bf16 (nearest even) before they multiply: scale · q; exp(score − max), with the
   /// maximum as it stands after the block of 256 positions.
   bool bf16_query = false, bf16_weights = false;
+  /// Over pages of codes, the decode class: 16-bit integers against the codes themselves, where `attend` rounds them to
+  /// bf16 too. Null: `attend` does for every class.
+  void (*attend_generated)(const AttentionArgs& args, void* scratch) noexcept = nullptr;
 };
 
 // ---- rows -----------------------------------------------------------------------------------------------
@@ -228,7 +231,8 @@ struct Kernels {
   PromptKernels prompt_fixed16;    ///< for weights that have expand_fixed16
   AttentionKernels attention;      ///< bf16 cache, every class but f32
   AttentionKernels attention_f16;  ///< f16 cache, f32 products: for files of F16 matrices
-  AttentionKernels attention_f32;  ///< f32 cache, f32 class
+  AttentionKernels attention_q8_0, attention_q4_0;  ///< caches of codes, multiplied as bf16
+  AttentionKernels attention_f32;                   ///< f32 cache; the f32 class's
   RowKernels rows;
   GemmKernel gemm;
   GemmKernel gemm_bf16;  ///< operands rounded to bf16: what training may multiply with

@@ -1,4 +1,4 @@
-// The 16-bit pages of the KV cache: 64 positions of one key/value head, in the order the products read them.
+// The pages of the KV cache: 64 positions of one key/value head, in the order the products read them.
 //
 //   K: [4 key tiles][padded head_dim / 32][16 lines]     a 64-byte line: 16 keys × one pair of dims
 //   V: [padded value_dim / 16][2][16 lines]              a 64-byte line: 16 dims × one pair of keys
@@ -23,5 +23,19 @@ void f16_page_append(uint8_t* page, int slot, const float* k, const float* v, in
 /// Reads position `slot` back as stored.
 void bf16_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept;
 void f16_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept;
+
+/// The same positions as 8- or 4-bit codes, every 32 dims of a key or value with an f16 scale of their own (kv_codes.h);
+/// attention expands them to bf16 pages on its way. A number is bf16(scale · code):
+///   Q8_0   scale = max |x| / 127, code = round(x / scale)
+///   Q4_0   scale = (the x of largest magnitude) / −8, code = round(x / scale) within −8 … 7
+/// read() gives the numbers as attention multiplies them.
+size_t q8_0_page_bytes(int head_dim, int value_dim) noexcept;
+size_t q4_0_page_bytes(int head_dim, int value_dim) noexcept;
+void q8_0_page_append(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
+                      int value_dim) noexcept;
+void q4_0_page_append(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
+                      int value_dim) noexcept;
+void q8_0_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept;
+void q4_0_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept;
 
 }  // namespace liuli::kernels

@@ -8,6 +8,7 @@ const WeightTable* weights_neon() noexcept { return nullptr; }
 const PromptKernels* prompt_neon() noexcept { return nullptr; }
 const AttentionKernels* attention_neon() noexcept { return nullptr; }
 const AttentionKernels* attention_f16_neon() noexcept { return nullptr; }
+CodeAttention attention_codes_neon() noexcept { return {}; }
 PeakTable peaks_neon() noexcept { return {}; }
 
 }  // namespace liuli::kernels

@@ -28,6 +28,10 @@ const AttentionKernels* attention_avx512_bf16() noexcept { return nullptr; }
 const AttentionKernels* attention_amx() noexcept { return nullptr; }
 const AttentionKernels* attention_f16_avx2() noexcept { return nullptr; }
 const AttentionKernels* attention_f16_avx512() noexcept { return nullptr; }
+CodeAttention attention_codes_avx2() noexcept { return {}; }
+CodeAttention attention_codes_avx512() noexcept { return {}; }
+CodeAttention attention_codes_avx512_bf16() noexcept { return {}; }
+CodeAttention attention_codes_amx() noexcept { return {}; }
 
 PeakTable peaks_avx2() noexcept { return {}; }
 PeakTable peaks_avx512() noexcept { return {}; }

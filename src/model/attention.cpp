@@ -98,7 +98,7 @@ kernels::AttentionArgs item_arguments(const Attention& a, int layer, const WorkI
 
 // Later rows see more keys, so items are taken in turn instead of in equal shares.
 void attend_unwatched(const Attention& a, int layer, Rows q, Rows z, Step& s) {
-  const auto& kernel = s.ops.attention;
+  const Attend attend = attend_in(s.ops.product_class, cache_kernels(s));
   const int64_t n = list_items(a, s, nullptr);
   auto* items = s.ops.scratch.array<WorkItem>(n);
   list_items(a, s, items);
@@ -106,7 +106,7 @@ void attend_unwatched(const Attention& a, int layer, Rows q, Rows z, Step& s) {
   std::atomic<int64_t> next{0};
   s.ops.pool.run([&](int thread) {
     for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;)
-      kernel.attend(item_arguments(a, layer, items[n - 1 - i], q, z), scratch.of(thread));
+      attend(item_arguments(a, layer, items[n - 1 - i], q, z), scratch.of(thread));
   });
 }
 
@@ -139,7 +139,7 @@ kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const 
 AttentionScratch attention_scratch(const Attention& a, const Step& s) {
   const int group = static_cast<int>(a.n_heads / a.n_kv_heads);
   const auto bytes = static_cast<int64_t>(
-      s.ops.attention.scratch_bytes(static_cast<int>(a.head_dim), static_cast<int>(a.value_dim), group));
+      cache_kernels(s).scratch_bytes(static_cast<int>(a.head_dim), static_cast<int>(a.value_dim), group));
   const int64_t per_thread = round_up(bytes, 64);
   return {s.ops.scratch.array<uint8_t>(per_thread * s.ops.pool.size()), per_thread};
 }

@@ -75,7 +75,7 @@ class WatchedAttention {
         args.scores = row(scores_, head * group_, 0);
         args.row_max = max_ + head * group_ * n_rows_;
         args.row_sum = sum_ + head * group_ * n_rows_;
-        s_.ops.attention.attend(args, scratch.of(thread));
+        attend_in(s_.ops.product_class, cache_kernels(s_))(args, scratch.of(thread));
       }
     });
   }
@@ -229,8 +229,8 @@ class WatchedAttention {
       const VisibleKeys seen = visible(i);
       std::fill(row(pattern, head, i), row(pattern, head, i) + seen.begin, 0.0f);
       std::fill(row(pattern, head, i) + seen.end, row(pattern, head, i) + n_keys_, 0.0f);
-      s_.ops.attention.pattern(row(scores_, head, i) + seen.begin, max_[at], sum_[at], seen.end - seen.begin,
-                               row(pattern, head, i) + seen.begin);
+      cache_kernels(s_).pattern(row(scores_, head, i) + seen.begin, max_[at], sum_[at], seen.end - seen.begin,
+                                row(pattern, head, i) + seen.begin);
     });
     show(Point::attn_pattern, pattern);
     if (any_changed()) form_z(pattern);
@@ -270,6 +270,19 @@ const float* rounding_offset(const Attention& a, const Step& s) {
   const bool rounds =
       s.ops.product_class == ProductClass::prompt || s.ops.product_class == ProductClass::decode;
   return rounds ? a.key_offset : nullptr;
+}
+
+const kernels::AttentionKernels& cache_kernels(const Step& s) { return s.sequences.front().cache->kernels(); }
+
+const kernels::AttentionKernels& expanded_attention(const OpContext& ops) {
+  const auto& table = ops.kernels;
+  const bool codes = &ops.attention == &table.attention_q8_0 || &ops.attention == &table.attention_q4_0;
+  return codes ? table.attention : ops.attention;
+}
+
+Attend attend_in(ProductClass product_class, const kernels::AttentionKernels& kernels) {
+  const bool generated = product_class == ProductClass::decode && kernels.attend_generated != nullptr;
+  return generated ? kernels.attend_generated : kernels.attend;
 }
 
 bool watches_scores(int layer, const Step& s) {

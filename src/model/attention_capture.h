@@ -22,6 +22,13 @@ AttentionScratch attention_scratch(const Attention& a, const Step& s);
 /// else null.
 const float* rounding_offset(const Attention& a, const Step& s);
 
+/// The kernels of the pages that the step's rows look at, and which of them the step's class takes.
+const kernels::AttentionKernels& cache_kernels(const Step& s);
+/// Those of keys and values that are formed anew for a step: pages of codes would only round them once more.
+const kernels::AttentionKernels& expanded_attention(const OpContext& ops);
+using Attend = void (*)(const kernels::AttentionArgs& args, void* scratch) noexcept;
+Attend attend_in(ProductClass product_class, const kernels::AttentionKernels& kernels);
+
 /// Whether the listener wants scores or the pattern of this layer.
 bool watches_scores(int layer, const Step& s);
 

@@ -103,7 +103,7 @@ class RecordedAttention {
     args.scores = at.scores;
     args.row_max = at.max;
     args.row_sum = at.sum;
-    s_.ops.attention.attend(args, kernel_scratch);
+    attend_in(s_.ops.product_class, cache_kernels(s_))(args, kernel_scratch);
     for (int64_t g = 0; g < group_; g++) {
       const int64_t from = hidden_from(first);
       if (hidden_wanted() && from < n_keys_) hidden_dots(kv_head, args.q + g * args.q_head, n, from, at);
@@ -134,7 +134,7 @@ class RecordedAttention {
     if (pattern_ != nullptr) {
       float* pattern = pattern_ + at;
       std::fill(pattern, pattern + seen.begin, 0.0f);
-      s_.ops.attention.pattern(row + seen.begin, max, sum, seen.end - seen.begin, pattern + seen.begin);
+      cache_kernels(s_).pattern(row + seen.begin, max, sum, seen.end - seen.begin, pattern + seen.begin);
       std::fill(pattern + seen.end, pattern + n_keys_, 0.0f);
     }
     if (hidden_wanted()) {

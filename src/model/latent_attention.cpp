@@ -254,7 +254,7 @@ KvCache& expanded_cache(const LatentAttention& a, int64_t heads, int n_keys, Ste
   if (s.expanded == nullptr || s.expanded->shape().n_kv_heads != heads)
     s.expanded = std::make_unique<KvCache>(
         CacheShape{1, heads, static_cast<int>(key_width(a)), static_cast<int>(a.shape.v_head_dim)},
-        s.ops.attention);
+        expanded_attention(s.ops));
   if (s.expanded->length() < n_keys) s.expanded->extend(n_keys - s.expanded->length(), s.ops.product_class);
   return *s.expanded;
 }

@@ -222,13 +222,13 @@ void build_panels(Model& model, const WeightSource& source, ThreadPool& pool, co
 ModelConfig read_model_config(const WeightSource& source) { return configure(family_of(source), source); }
 
 namespace {
-CacheForm cache_form(const Model& model) {
+CacheType cache_form(const Model& model) {
   bool some_f16 = false, others = false;
   model.for_each_matrix([&](const Matrix& m) {
     some_f16 = some_f16 || m.type() == DType::f16;
     others = others || (m.type() != DType::f16 && m.type() != DType::f32);
   });
-  return some_f16 && !others ? CacheForm::f16 : CacheForm::bf16;
+  return some_f16 && !others ? CacheType::f16 : CacheType::bf16;
 }
 
 // Everything but the numbers' final form: tensors found, checked and put in their places.

@@ -46,11 +46,28 @@ Rows Step::keep_last_rows(Rows rows) {
   return last_rows(rows);
 }
 
-const kernels::AttentionKernels& attention_kernels(ProductClass product_class, CacheForm form) {
+CacheType cache_type_in(ProductClass product_class, CacheType form) {
+  const bool rounds = product_class == ProductClass::prompt || product_class == ProductClass::decode;
+  return rounds ? form : CacheType::f32;
+}
+
+const kernels::AttentionKernels& attention_kernels(ProductClass product_class, CacheType form) {
   if (product_class == ProductClass::exact) return kernels::exact_attention();
   const auto& table = kernels::best_kernels();
-  if (product_class == ProductClass::f32) return table.attention_f32;
-  return form == CacheForm::f16 ? table.attention_f16 : table.attention;
+  switch (cache_type_in(product_class, form)) {
+    case CacheType::f32:
+      return table.attention_f32;
+    case CacheType::f16:
+      return table.attention_f16;
+    case CacheType::q8_0:
+      return table.attention_q8_0;
+    case CacheType::q4_0:
+      return table.attention_q4_0;
+    case CacheType::automatic:
+    case CacheType::bf16:
+      break;
+  }
+  return table.attention;
 }
 
 CacheShape cache_shape(const ModelConfig& config) {
@@ -67,7 +84,7 @@ CacheShape source_cache_shape(const ModelConfig& config) {
           static_cast<int>(config.head_dim)};
 }
 
-OpContext make_context(Runner& runner, ProductClass product_class, CacheForm form) {
+OpContext make_context(Runner& runner, ProductClass product_class, CacheType form) {
   const auto& table = kernels::best_kernels();
   return {table,
           product_class == ProductClass::exact ? kernels::exact_rows() : table.rows,

@@ -48,7 +48,7 @@ void encode_source(const Model& model, Runner& runner, std::span<const int> toke
                    const StepOptions& options);
 
 /// Everything the ops need for one class of products.
-OpContext make_context(Runner& runner, ProductClass product_class, CacheForm form = CacheForm::bf16);
+OpContext make_context(Runner& runner, ProductClass product_class, CacheType form = CacheType::bf16);
 
 /// The final norm and the output matrix on rows of the residual stream: logits, or what a lens would say of a
 /// middle layer.
@@ -56,9 +56,11 @@ Rows unembed(const Model& model, Step& s, Rows x);
 /// The same with some rows of the output matrix: [n, output.d_out()].
 Rows unembed(const Model& model, Step& s, Rows x, const Matrix& output);
 
-/// The kernels and pages of a class: f32 and exact use f32 pages, the others those of the model's form.
+/// The cache's type in a class: f32 and exact use f32 pages, the others those of the model's form.
+CacheType cache_type_in(ProductClass product_class, CacheType form);
+/// The kernels of that type, and its pages.
 const kernels::AttentionKernels& attention_kernels(ProductClass product_class,
-                                                   CacheForm form = CacheForm::bf16);
+                                                   CacheType form = CacheType::bf16);
 CacheShape cache_shape(const ModelConfig& config);
 /// The keys and values of a source, for every decoder layer.
 CacheShape source_cache_shape(const ModelConfig& config);

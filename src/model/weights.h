@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/weight_source.h"
+#include "liuli/cache_type.h"
 #include "liuli/config.h"
 #include "ops/matrix.h"
 #include "ops/norm.h"
@@ -80,17 +81,13 @@ struct Block {
   float residual_scale = 1;
 };
 
-/// How the cache of the prompt and decode classes keeps keys and values. f16 where all matrices are F16 (or F32): bf16
-/// keys would be coarser than the weights that formed them.
-enum class CacheForm : uint8_t { bf16, f16 };
-
 /// Immutable once loaded; any number of sequences and threads may run on it.
 struct Model {
   ModelConfig config;
-  CacheForm cache_form = CacheForm::bf16;
-  Matrix token_embedding;     ///< [vocab_size, d_model]
-  Matrix position_embedding;  ///< [max_seq_len, d_model], or empty
-  Matrix token_types;         ///< [n_token_types, d_model], or empty
+  CacheType cache_form = CacheType::bf16;  ///< of the prompt and decode classes; never automatic
+  Matrix token_embedding;                  ///< [vocab_size, d_model]
+  Matrix position_embedding;               ///< [max_seq_len, d_model], or empty
+  Matrix token_types;                      ///< [n_token_types, d_model], or empty
   Norm embedding_norm;
   Matrix output_matrix;  ///< empty when tied to token_embedding
   Norm final_norm;

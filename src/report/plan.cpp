@@ -55,6 +55,7 @@ ModelPlan make_plan(const Model& model, RunClasses classes, int threads, int64_t
   plan.prompt_kernel =
       classes.prompt == ProductClass::prompt ? prompt_kernels(model, table) : "as generated tokens";
   plan.attention_kernel = attention.name;
+  plan.cache_type = to_string(cache_type_in(classes.prompt, model.cache_form));
   plan.prompt_class = to_string(classes.prompt);
   plan.generated_class = to_string(classes.generated);
   plan.threads = threads;

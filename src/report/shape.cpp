@@ -9,15 +9,14 @@
 namespace liuli {
 namespace {
 
-constexpr int64_t kCacheBytes = 2;  ///< of one cached number: f16 or bf16
-
 /// Bytes per token of every form that applies; gives back the smallest.
 int64_t add_cache_forms(ModelShape& shape, const AttentionSizes& a) {
   const auto n_layers = static_cast<int64_t>(a.windows.size());
-  const int64_t pair = n_layers * (a.key_width + a.value_width) * kCacheBytes;
+  const auto bytes = [&](int64_t width) { return cached_bytes(shape.cache_type, width); };
+  const int64_t pair = n_layers * (bytes(a.key_width) + bytes(a.value_width));
   shape.cache_plain = a.n_heads * pair;
   if (a.n_kv_heads < a.n_heads) shape.cache_grouped = a.n_kv_heads * pair;
-  shape.cache_latent = n_layers * a.latent_key_width * kCacheBytes;
+  shape.cache_latent = n_layers * bytes(a.latent_key_width);
   if (shape.cache_latent > 0) return shape.cache_latent;
   return shape.cache_grouped > 0 ? shape.cache_grouped : shape.cache_plain;
 }

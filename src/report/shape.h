@@ -31,6 +31,6 @@ void add_attention(ModelShape& shape, const AttentionSizes& sizes);
 /// The number of tokens to count for when 0 were asked for. Errors: invalid_argument for a negative number.
 int64_t counted_context(int64_t asked, int64_t trained);
 
-ModelShape shape_of(const KnownModel& model, int64_t context);
+ModelShape shape_of(const KnownModel& model, int64_t context, CacheType cache_type = CacheType::automatic);
 
 }  // namespace liuli

@@ -119,11 +119,12 @@ AttentionSizes attention_sizes(const ModelConfig& c) {
 
 }  // namespace
 
-ModelShape shape_of_file(const std::string& path, int64_t context) {
+ModelShape shape_of_file(const std::string& path, int64_t context, CacheType cache_type) {
   const auto source = open_weights(path);
   const ModelConfig config = read_model_config(*source);
   const Family& family = family_of(config);
   ModelShape shape;
+  shape.cache_type = cache_type;
   shape.title = config.name.empty() ? path : config.name;
   shape.context = counted_context(context, config.max_seq_len);
   ShapeBytes stored{"as stored", 0, 0};

@@ -82,8 +82,9 @@ AttentionSizes attention_sizes(const KnownModel& m) {
 
 }  // namespace
 
-ModelShape shape_of(const KnownModel& model, int64_t context) {
+ModelShape shape_of(const KnownModel& model, int64_t context, CacheType cache_type) {
   ModelShape shape;
+  shape.cache_type = cache_type;
   shape.context = counted_context(context, model.context);
   const std::vector<ModelTensor> tensors = tensor_list(model);
   std::vector<CountedTensor> counted;
@@ -102,8 +103,8 @@ std::vector<std::string> known_model_names() {
   return names;
 }
 
-ModelShape shape_of_known_model(std::string_view name, int64_t context) {
-  return shape_of(known_model(name), context);
+ModelShape shape_of_known_model(std::string_view name, int64_t context, CacheType cache_type) {
+  return shape_of(known_model(name), context, cache_type);
 }
 
 }  // namespace liuli

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/half.h"
+#include "model/attention_capture.h"
 #include "ops/linear.h"
 
 namespace liuli::numbers {
@@ -24,10 +25,17 @@ std::vector<float> product(OpContext& ops, const Matrix& m, std::span<const floa
   return {out.row(0), out.row(0) + m.d_out()};
 }
 
+// The pages that the query looks at: the cache's, or those of a latent's expanded keys and values.
+const kernels::AttentionKernels& pages_of(Calculation& c) {
+  OpContext& ops = c.run().ops;
+  const bool expanded = latent_attention(c) != nullptr && ops.product_class != ProductClass::decode;
+  return expanded ? expanded_attention(ops) : ops.attention;
+}
+
 }  // namespace
 
 AttentionQuery::AttentionQuery(Calculation& c, int64_t head, int64_t token)
-    : c_(c), kernels_(c.run().ops.attention), head_(head), token_(token) {
+    : c_(c), kernels_(pages_of(c)), head_(head), token_(token) {
   const bool cross = c.place().stack == Stack::cross;
   q_place_ = c.beside(cross ? Point::attn_q : Point::attn_rot_q);
   k_place_ = c.beside(cross ? Point::attn_k : Point::attn_rot_k);
@@ -99,15 +107,33 @@ std::vector<float> AttentionQuery::key(int64_t at) const {
   return k;
 }
 
+bool AttentionQuery::multiplies_codes() const {
+  return kernels_.attend_generated != nullptr && c_.run().ops.product_class == ProductClass::decode;
+}
+
+bool AttentionQuery::rounds_codes() const {
+  return kernels_.attend_generated != nullptr && !multiplies_codes();
+}
+
 double AttentionQuery::used_query(int64_t d, bool rounded) const {
   const float q = q_[static_cast<size_t>(d)];
-  return rounded ? to_bf16(q * scale_) : static_cast<double>(q) * static_cast<double>(scale_);
+  if (!rounded) return static_cast<double>(q) * static_cast<double>(scale_);
+  if (!multiplies_codes()) return to_bf16(q * scale_);
+  float largest = 0;  // as CodeDots::load_query makes integers of it
+  for (const float other : q_) largest = std::max(largest, std::fabs(other * scale_));
+  if (largest == 0) return 0;
+  constexpr float kLargestInt = 32512.0f;
+  const float whole = std::nearbyint(q * scale_ * (kLargestInt / largest));
+  return static_cast<double>(whole) * static_cast<double>(largest / kLargestInt);
 }
 
 std::vector<double> AttentionQuery::used_key(int64_t at) const {
   const std::vector<float> stored =
       as_stored(kernels_, key(at), std::vector<float>(static_cast<size_t>(value_dim_))).k;
-  return {stored.begin(), stored.end()};
+  std::vector<double> used(stored.begin(), stored.end());
+  if (rounds_codes() && sees(at))
+    for (double& k : used) k = to_bf16(static_cast<float>(k));
+  return used;
 }
 
 NumberOperand AttentionQuery::query_operand(int64_t d) const {
@@ -126,8 +152,8 @@ NumberOperand AttentionQuery::key_operand(int64_t at, int64_t d) const {
 NumberOperand AttentionQuery::value_operand(int64_t at, int64_t d) const {
   NumberOperand v = c_.operand(v_place_, {at, kv_head_, d});
   const std::vector<float> formed = values(at);
-  v.used = static_cast<double>(
-      as_stored(kernels_, std::vector<float>(q_.size()), formed).v[static_cast<size_t>(d)]);
+  const float stored = as_stored(kernels_, std::vector<float>(q_.size()), formed).v[static_cast<size_t>(d)];
+  v.used = rounds_codes() ? to_bf16(stored) : static_cast<double>(stored);
   return v;
 }
 
@@ -184,7 +210,7 @@ AttentionQuery::KernelResult AttentionQuery::run_kernel() const {
   args.row_max = &result.max;
   args.row_sum = &sum;
   AlignedBuffer scratch(kernels_.scratch_bytes(args.head_dim, args.value_dim, 1) + 64);
-  kernels_.attend(args, scratch.data());
+  attend_in(c_.run().ops.product_class, kernels_)(args, scratch.data());
   return result;
 }
 
@@ -201,8 +227,9 @@ AttentionQuery::Weights AttentionQuery::weights() const {
     const double rescale = std::exp(static_cast<double>(running) - static_cast<double>(kernel.max));
     for (const float weight : p) {
       weights.pattern.push_back(static_cast<double>(weight) * rescale);
-      weights.used.push_back((kernels_.bf16_weights ? to_bf16(weight) : static_cast<double>(weight)) *
-                             rescale);
+      weights.used.push_back(
+          (kernels_.bf16_weights && !multiplies_codes() ? to_bf16(weight) : static_cast<double>(weight)) *
+          rescale);
       total += weights.pattern.back();
     }
     at = end;

@@ -26,7 +26,7 @@ class AttentionQuery {
   double offset_magnitude() const;
   double scale() const { return scale_; }
   double soft_cap() const { return soft_cap_; }
-  bool rounds_query(int64_t key) const { return sees(key) && kernels_.bf16_query; }
+  bool rounds_query(int64_t key) const { return sees(key) && (kernels_.bf16_query || multiplies_codes()); }
   double used_query(int64_t d, bool rounded) const;
   std::vector<double> used_key(int64_t key) const;
 
@@ -48,6 +48,9 @@ class AttentionQuery {
   bool is_absorbed() const { return absorbed_; }
 
  private:
+  /// Over a cache of codes: generated tokens multiply the codes, prompts their bf16 roundings.
+  bool multiplies_codes() const;
+  bool rounds_codes() const;
   struct Pages {
     std::vector<AlignedBuffer> memory;
     std::vector<const uint8_t*> list;

@@ -475,6 +475,18 @@ print(json.dumps(rows))
         self.assertEqual(plan["cache_bytes"], 64 * plan["cache_bytes_per_token"])
         self.fail_with_plan()
 
+    def test_the_plan_counts_the_chosen_cache(self):
+        sizes = {}
+        for kind in ["f32", "f16", "bf16", "q8_0", "q4_0"]:
+            command = ["plan", TINY, "--class", "prompt", "--cache-type", kind, "--json"]
+            plan = json.loads(self.succeed(*command).stdout)
+            self.assertEqual(plan["cache_type"], kind)
+            sizes[kind] = plan["cache_bytes_per_token"]
+        self.assertEqual(sizes["f16"], sizes["bf16"])
+        self.assertLess(sizes["q4_0"], sizes["q8_0"])
+        self.assertLess(sizes["q8_0"], sizes["f16"])
+        self.fail_with("invalid_argument", "plan", TINY, "--class", "f32", "--cache-type", "q8_0")
+
     def fail_with_plan(self):
         result = liuli("plan", TINY, "--require-fast", environment={"LIULI_ISA": "scalar"})
         self.assertEqual(result.returncode, EXIT["unsupported"], result.stderr)
@@ -815,6 +827,9 @@ class ShapeAndSynth(unittest.TestCase):
         self.assertEqual(sum(part["parameters"] for part in shape["parts"]), shape["parameters"])
         text = liuli("shape", "llama-3-8b").stdout
         for words in ["8,030,261,248", "131,072", "Q4_K_M", "15.01 GFLOP"]:
+            self.assertIn(words, text)
+        text = liuli("shape", "llama-3-8b", "--cache-type", "q8_0").stdout
+        for words in ["cache, q8_0", "69,632"]:  # 2 · 32 · 8 · (128 + 8)
             self.assertIn(words, text)
 
     def test_shape_of_a_file_counts_its_own_tensors(self):

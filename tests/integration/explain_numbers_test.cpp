@@ -18,11 +18,18 @@ struct Class {
   const char* name;
   ProductClassChoice choice;
   bool exact;
+  CacheType cache_type = CacheType::automatic;
 };
 constexpr Class kClasses[] = {{"prompt", ProductClassChoice::prompt, false},
                               {"decode", ProductClassChoice::decode, false},
                               {"f32", ProductClassChoice::f32, false},
                               {"exact", ProductClassChoice::automatic, true}};
+constexpr Class kCacheTypes[] = {{"prompt, q8_0", ProductClassChoice::prompt, false, CacheType::q8_0},
+                                 {"decode, q8_0", ProductClassChoice::decode, false, CacheType::q8_0},
+                                 {"prompt, q4_0", ProductClassChoice::prompt, false, CacheType::q4_0},
+                                 {"decode, q4_0", ProductClassChoice::decode, false, CacheType::q4_0},
+                                 {"decode, f16", ProductClassChoice::decode, false, CacheType::f16},
+                                 {"prompt, f32", ProductClassChoice::prompt, false, CacheType::f32}};
 
 std::vector<int> some_tokens(const ModelConfig& config, int n, unsigned seed) {
   std::mt19937 random(seed);
@@ -163,6 +170,22 @@ TEST(LongPrompts, AttentionIsRecomputedAcrossBlocks) {
       const int n = static_cast<int>(std::min<int64_t>(300, engine.config().max_seq_len));
       Sample sample(engine, n, 5);
       sample.add(4, [](const Place& p) { return p.point >= Point::attn_rot_q && p.point <= Point::attn_z; });
+      expect_agreement(sample.explain());
+    }
+}
+
+// (Of generated tokens over codes, z is recomputed from unrounded weights: see docs/explain.md.)
+TEST(CacheTypes, AttentionIsRecomputedOverEveryOne) {
+  for (const char* model : {"llama", "qwen2", "gemma3", "transformer2017"})
+    for (const Class& c : kCacheTypes) {
+      SCOPED_TRACE(std::string(model) + " " + c.name);
+      const bool codes = c.cache_type == CacheType::q8_0 || c.cache_type == CacheType::q4_0;
+      const Point last =
+          codes && c.choice == ProductClassChoice::decode ? Point::attn_pattern : Point::attn_z;
+      Engine engine = load(kTiny + model, c.choice, c.exact, kThreads, c.cache_type);
+      const int n = static_cast<int>(std::min<int64_t>(70, engine.config().max_seq_len));
+      Sample sample(engine, n, 5);
+      sample.add(4, [&](const Place& p) { return p.point >= Point::attn_rot_q && p.point <= last; });
       expect_agreement(sample.explain());
     }
 }

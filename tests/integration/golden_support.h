@@ -29,10 +29,11 @@ inline std::vector<int> token_ids(const SafetensorsFile& file, const std::string
 }
 
 inline Engine load(const std::string& path, ProductClassChoice product_class, bool exact = false,
-                   int threads = 2) {
+                   int threads = 2, CacheType cache_type = CacheType::automatic) {
   LoadSettings settings;
   settings.product_class = product_class;
   settings.exact = exact;
+  settings.cache_type = cache_type;
   settings.threads = threads;
   return Engine::load(path, settings);
 }

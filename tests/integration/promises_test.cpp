@@ -6,8 +6,32 @@
 namespace liuli::golden {
 namespace {
 
-constexpr ProductClassChoice kClasses[] = {ProductClassChoice::automatic, ProductClassChoice::prompt,
-                                           ProductClassChoice::decode, ProductClassChoice::f32};
+// How an engine rounds: products, keys and values.
+struct Rounding {
+  ProductClassChoice product_class;
+  CacheType cache_type = CacheType::automatic;
+};
+constexpr Rounding kRoundings[] = {{ProductClassChoice::automatic},
+                                   {ProductClassChoice::prompt},
+                                   {ProductClassChoice::decode},
+                                   {ProductClassChoice::f32},
+                                   {ProductClassChoice::prompt, CacheType::q8_0},
+                                   {ProductClassChoice::decode, CacheType::q8_0},
+                                   {ProductClassChoice::prompt, CacheType::q4_0},
+                                   {ProductClassChoice::decode, CacheType::q4_0},
+                                   {ProductClassChoice::decode, CacheType::f16},
+                                   {ProductClassChoice::prompt, CacheType::f32}};
+// Of a real model, whose prompts and generated tokens then differ in class.
+constexpr Rounding kRealRoundings[] = {{ProductClassChoice::automatic},
+                                       {ProductClassChoice::prompt},
+                                       {ProductClassChoice::decode},
+                                       {ProductClassChoice::f32},
+                                       {ProductClassChoice::automatic, CacheType::q8_0},
+                                       {ProductClassChoice::automatic, CacheType::q4_0}};
+
+Engine load(const std::string& path, const Rounding& rounding, int threads = 2) {
+  return golden::load(path, rounding.product_class, false, threads, rounding.cache_type);
+}
 
 struct Case {
   const char* name;
@@ -43,16 +67,19 @@ class Promise : public testing::TestWithParam<Case> {
   }
   template <class F>
   void in_every_class(F&& f) {
-    for (ProductClassChoice choice : kClasses) {
-      SCOPED_TRACE("class " + std::to_string(static_cast<int>(choice)));
-      Engine engine = load(path_of(GetParam()), choice);
-      f(engine, choice);
+    const std::span<const Rounding> roundings =
+        GetParam().real ? std::span<const Rounding>(kRealRoundings) : std::span<const Rounding>(kRoundings);
+    for (const Rounding& rounding : roundings) {
+      SCOPED_TRACE("class " + std::to_string(static_cast<int>(rounding.product_class)) + ", cache " +
+                   to_string(rounding.cache_type));
+      Engine engine = load(path_of(GetParam()), rounding);
+      f(engine, rounding);
     }
   }
 };
 
 TEST_P(Promise, CaptureChangesNoBit) {
-  in_every_class([&](Engine& engine, ProductClassChoice) {
+  in_every_class([&](Engine& engine, const Rounding&) {
     const auto ids = some_tokens(length(engine), engine.vocab_size(), 1);
     const auto plain = all_logits(engine, ids);
     const std::vector<std::string> everything = {"*"},
@@ -68,20 +95,20 @@ TEST_P(Promise, CaptureChangesNoBit) {
 }
 
 TEST_P(Promise, ThreadsAndChunksChangeNoBit) {
-  in_every_class([&](Engine& two, ProductClassChoice choice) {
+  in_every_class([&](Engine& two, const Rounding& rounding) {
     const auto ids = some_tokens(length(two), two.vocab_size(), 2);
     const auto whole = all_logits(two, ids);
     for (int chunk : {1, 7, 64})
       EXPECT_TRUE(same_bits(whole, all_logits(two, ids, chunk))) << "chunk " << chunk;
-    Engine one = load(path_of(GetParam()), choice, false, 1);
+    Engine one = load(path_of(GetParam()), rounding, 1);
     EXPECT_TRUE(same_bits(whole, all_logits(one, ids))) << "one thread";
-    Engine three = load(path_of(GetParam()), choice, false, 3);
+    Engine three = load(path_of(GetParam()), rounding, 3);
     EXPECT_TRUE(same_bits(whole, all_logits(three, ids))) << "three threads";
   });
 }
 
 TEST_P(Promise, ARowInABatchOfEightIsTheRowAlone) {
-  in_every_class([&](Engine& engine, ProductClassChoice) {
+  in_every_class([&](Engine& engine, const Rounding&) {
     constexpr int kBatch = 8, kSteps = 3;
     std::vector<Session> alone, together;
     std::vector<Session*> pointers;
@@ -106,7 +133,7 @@ TEST_P(Promise, ARowInABatchOfEightIsTheRowAlone) {
 }
 
 TEST_P(Promise, ASecondTurnReusesTheCacheByTheRule) {
-  in_every_class([&](Engine& engine, ProductClassChoice) {
+  in_every_class([&](Engine& engine, const Rounding&) {
     // First turn: prompt class; generated tokens: decode class. Second turn: the rest of its prompt, prompt
     // class.
     const auto first = some_tokens(35, engine.vocab_size(), 5),
@@ -138,7 +165,7 @@ TEST_P(Promise, ASecondTurnReusesTheCacheByTheRule) {
 }
 
 TEST_P(Promise, PatternRowsSumToOneAndTheResidualStreamAddsUp) {
-  in_every_class([&](Engine& engine, ProductClassChoice) {
+  in_every_class([&](Engine& engine, const Rounding&) {
     const auto ids = some_tokens(30, engine.vocab_size(), 9);
     const bool has_next = engine.config().n_layers > 1;
     const auto traced = engine.trace(ids, {"blocks.0.*", has_next ? "blocks.1.resid_pre" : "embed"});
@@ -182,7 +209,7 @@ TEST_P(Promise, PatternRowsSumToOneAndTheResidualStreamAddsUp) {
 
 // A prompt longer than the usual chunk, cut in and beside its boundary; also across several pages and blocks of 256 keys.
 TEST(LongPrompt, CutAnywhereGivesTheSameBits_smollm2) {
-  Engine engine = load(real_model("smollm2"), ProductClassChoice::automatic);
+  Engine engine = load(real_model("smollm2"), Rounding{ProductClassChoice::automatic});
   const auto ids = some_tokens(600, engine.vocab_size(), 12);
   const auto whole = all_logits(engine, ids, 600);
   for (int chunk : {7, 64, 511, 512})
@@ -193,11 +220,11 @@ TEST(LongPrompt, CutAnywhereGivesTheSameBits_smollm2) {
 // arithmetic. (bf16 products and a bf16 cache: 1e-6 to 1e-4 on the same files.)
 TEST(F16Files, AreAsCloseToExactAsF16ArithmeticInBothClasses) {
   for (const char* file : {"tiny/llama/gguf/llama.F16.gguf", "tiny/qwen2moe/gguf/qwen2moe.F16.gguf"}) {
-    Engine exact = load(golden_path(file), ProductClassChoice::automatic, true);
+    Engine exact = golden::load(golden_path(file), ProductClassChoice::automatic, true);
     const auto ids = some_tokens(60, exact.vocab_size(), 5);
     const auto reference = all_logits(exact, ids);
     for (const ProductClassChoice choice : {ProductClassChoice::prompt, ProductClassChoice::decode}) {
-      Engine engine = load(golden_path(file), choice);
+      Engine engine = golden::load(golden_path(file), choice);
       const auto logits = all_logits(engine, ids);
       double error = 0, size = 0;
       for (size_t i = 0; i < ids.size(); i++)
@@ -209,6 +236,41 @@ TEST(F16Files, AreAsCloseToExactAsF16ArithmeticInBothClasses) {
       EXPECT_LE(error / size, 1e-6) << file << " class " << static_cast<int>(choice);
       EXPECT_EQ(engine.plan().attention_kernel.substr(0, 9), "f16 pages") << file;
     }
+  }
+}
+
+TEST(CacheTypes, ThatTheClassCannotUseAreRefused) {
+  const std::string file = golden_path("tiny/llama/gguf/llama.F32.gguf");
+  EXPECT_THROW(load(file, {ProductClassChoice::f32, CacheType::q8_0}), Error);
+  EXPECT_THROW(load(file, {ProductClassChoice::automatic, CacheType::f16}), Error) << "F32 files: f32 class";
+  EXPECT_EQ(load(file, {ProductClassChoice::f32, CacheType::f32}).plan().cache_type, "f32");
+  EXPECT_EQ(load(file, {ProductClassChoice::prompt, CacheType::q4_0}).plan().cache_type, "q4_0");
+  EXPECT_THROW(cache_type_named("q5_1"), Error);
+}
+
+// How far logits move by the cache alone, against the same products over f32 keys and values.
+TEST(CacheTypes, MoveLogitsByTheirOwnRoundingOnly) {
+  const struct {
+    CacheType type;
+    double bound;
+  } kBounds[] = {
+      {CacheType::f16, 1e-5}, {CacheType::bf16, 1e-4}, {CacheType::q8_0, 1e-3}, {CacheType::q4_0, 0.1}};
+  const std::string file = golden_path("tiny/qwen2_q/gguf/qwen2_q.MIX.gguf");
+  Engine f32 = load(file, {ProductClassChoice::decode, CacheType::f32});
+  const auto ids = some_tokens(80, f32.vocab_size(), 3);
+  const auto want = all_logits(f32, ids);
+  for (const auto& [type, bound] : kBounds) {
+    Engine engine = load(file, {ProductClassChoice::decode, type});
+    const auto got = all_logits(engine, ids);
+    double error = 0, size = 0;
+    for (size_t i = 0; i < ids.size(); i++)
+      for (size_t j = 0; j < want[i].size(); j++) {
+        const double w = static_cast<double>(want[i][j]), difference = static_cast<double>(got[i][j]) - w;
+        error += difference * difference;
+        size += w * w;
+      }
+    EXPECT_LE(error / size, bound) << to_string(type);
+    EXPECT_GT(error, 0) << to_string(type);
   }
 }
 

@@ -1,5 +1,6 @@
 // Attention by tdpbf16ps: the pages' tiles are multiplied where they lie, 32 units at a time.
 #include "kernels/amx/tiles.h"
+#include "kernels/attention_codes.h"
 #include "kernels/avx512/attention_lanes.h"
 #include "kernels/avx512/bf16_rows.h"
 #include "kernels/isa_tables.h"
@@ -18,6 +19,7 @@ struct TileDots {
   static constexpr int kGroup = 32;
   static constexpr int kTileValues = 512, kTileRows = 16;
 
+  static int query_row(int key_dim) { return key_dim; }
   // Tiles have a row per unit, down to one: a tile product takes as long as it has rows.
   static void begin(int units) {
     load_tile_config(make_tile_config(units < kTileRows ? units : kTileRows, 2, 3));
@@ -67,7 +69,7 @@ struct TileDots {
   static void scores(const View& g) {
     for (int page = g.page_begin; page < g.page_end; page++) {
       for (int tile = 0; tile < 4; tile += 2) {
-        const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]) + tile * 16 * g.key_dim;
+        const uint16_t* keys = g.pages.keys[page] + tile * 16 * g.key_dim;
         float* s = g.scores + page * kPagePositions + tile * 16;
         if (g.fetch) fetch(g.after_keys(page) + tile * 16 * g.key_dim, g.key_dim);
         g.units > kTileRows ? score_tiles<true>(g, keys, s) : score_tiles<false>(g, keys, s);
@@ -86,8 +88,7 @@ struct TileDots {
     if constexpr (kTwo) tile_load<6>(second_z, z_stride);
     if constexpr (kTwo && kPair) tile_load<7>(second_z + 16, z_stride);
     for (int t = 2 * g.page_begin; t < 2 * g.page_end; t++) {  // 32 keys
-      const auto* page = reinterpret_cast<const uint16_t*>(g.pages[t / 2]) + kPagePositions * g.key_dim;
-      const uint16_t* values = page + (2 * d + t % 2) * kTileValues;
+      const uint16_t* values = g.pages.values[t / 2] + (2 * d + t % 2) * kTileValues;
       if (g.fetch) fetch(g.after_values(t / 2) + (2 * d + t % 2) * kTileValues, 16);
       tile_load<0>(g.p + 32 * t, kStride);
       tile_load<2>(values, 64);
@@ -117,6 +118,17 @@ struct TileDots {
 const AttentionKernels* LIULI_AMX_NAME(attention)() noexcept {
   static constexpr AttentionKernels kernels = BlockedAttention<TileDots>::table("bf16 pages, AMX tiles");
   return &kernels;
+}
+
+CodeAttention LIULI_AMX_NAME(attention_codes)() noexcept {
+  using Dots = TileDots;
+  static constexpr AttentionKernels q8_0 =
+      CodeAttentionOf<Dots, Q8Pages, CodeDots<Avx512Lanes, Codes8, 8, 2>>::table(
+          "Q8_0 pages, AMX tiles, VNNI");
+  static constexpr AttentionKernels q4_0 =
+      CodeAttentionOf<Dots, Q4Pages, CodeDots<Avx512Lanes, Codes4, 8, 2>>::table(
+          "Q4_0 pages, AMX tiles, VNNI");
+  return {&q8_0, &q4_0};
 }
 
 }  // namespace liuli::kernels

@@ -1,4 +1,5 @@
 // Attention by vdpbf16ps on the page's own lines: 16 keys (or dims) per line, the pair of q (or p) broadcast.
+#include "kernels/attention_codes.h"
 #include "kernels/avx512/attention_lanes.h"
 #include "kernels/avx512/bf16_rows.h"
 #include "kernels/isa_tables.h"
@@ -16,6 +17,7 @@ struct Bf16Dots {
   static constexpr int kTiles =
       2;  // tiles of 16 keys or dims at a time: 16 accumulators, twice the latency of a product
 
+  static int query_row(int key_dim) { return key_dim; }
   static void begin(int) {}
   static void end() {}
   static void load_query(const float* q, float scale, int n, int padded, uint16_t* out) {
@@ -48,7 +50,7 @@ struct Bf16Dots {
   static void score_rows(const View& g) {
     const ptrdiff_t tile = g.key_dim * 16;
     for (int page = g.page_begin; page < g.page_end; page++) {
-      const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
+      const uint16_t* keys = g.pages.keys[page];
       for (int t = 0; t < 4; t += kTiles) {
         __m512 acc[R][kTiles];
         for (auto& row : acc) {
@@ -72,8 +74,7 @@ struct Bf16Dots {
       for (int j = 0; j < T; j++) acc[r][j] = _mm512_loadu_ps(z + r * g.value_dim + j * 16);
     }
     for (int page = g.page_begin; page < g.page_end; page++) {
-      const auto* keys = reinterpret_cast<const uint16_t*>(g.pages[page]);
-      const uint16_t* values = keys + kPagePositions * g.key_dim + d * 1024;
+      const uint16_t* values = g.pages.values[page] + d * 1024;
       accumulate<kFetch, R, T>(acc, g.p + page * kPagePositions, kBlock, values, 1024, kPagePositions / 2,
                                g.after_values(page) + d * 1024);
     }
@@ -108,6 +109,17 @@ const AttentionKernels* attention_avx512_bf16() noexcept {
   static constexpr AttentionKernels kernels =
       BlockedAttention<Bf16Dots>::table("bf16 pages, bf16 dot product, AVX512_BF16");
   return &kernels;
+}
+
+CodeAttention attention_codes_avx512_bf16() noexcept {
+  using Dots = Bf16Dots;
+  static constexpr AttentionKernels q8_0 =
+      CodeAttentionOf<Dots, Q8Pages, CodeDots<Avx512Lanes, Codes8, 8, 2>>::table(
+          "Q8_0 pages, AVX512_BF16, VNNI");
+  static constexpr AttentionKernels q4_0 =
+      CodeAttentionOf<Dots, Q4Pages, CodeDots<Avx512Lanes, Codes4, 8, 2>>::table(
+          "Q4_0 pages, AVX512_BF16, VNNI");
+  return {&q8_0, &q4_0};
 }
 
 }  // namespace liuli::kernels

@@ -1,6 +1,7 @@
 // Attention over bf16 pages by NEON f32 FMA: the scalar level's bits.
 #include <arm_neon.h>
 
+#include "kernels/attention_codes.h"
 #include "kernels/attention_f32_dots.h"
 #include "kernels/isa_tables.h"
 
@@ -85,6 +86,91 @@ struct NeonLanes {
     return each([&](int i) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(half_line + 4 * i))); });
   }
 
+  static V from_i8(const int8_t* codes) {
+    const int8x16_t bytes = vld1q_s8(codes);
+    const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_s8(vget_high_s8(bytes));
+    return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
+             vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
+  }
+  static void twice(V v, V& low, V& high) {
+    low = {{vzip1q_f32(v.at[0], v.at[0]), vzip2q_f32(v.at[0], v.at[0]), vzip1q_f32(v.at[1], v.at[1]),
+            vzip2q_f32(v.at[1], v.at[1])}};
+    high = {{vzip1q_f32(v.at[2], v.at[2]), vzip2q_f32(v.at[2], v.at[2]), vzip1q_f32(v.at[3], v.at[3]),
+             vzip2q_f32(v.at[3], v.at[3])}};
+  }
+  static V pairs(const float* two) {
+    const float32x2_t pair = vld1_f32(two);
+    return each([&](int) { return vcombine_f32(pair, pair); });
+  }
+  static void store_bf16(uint16_t* line, V low, V high) {
+    const V a = round_to_bf16(low), b = round_to_bf16(high);
+    for (int i = 0; i < 4; i++) {
+      vst1_u16(line + 4 * i, vshrn_n_u32(vreinterpretq_u32_f32(a.at[i]), 16));
+      vst1_u16(line + 16 + 4 * i, vshrn_n_u32(vreinterpretq_u32_f32(b.at[i]), 16));
+    }
+  }
+
+  struct Bytes {
+    uint8x16_t at[4];
+  };
+  struct BytePairs {
+    int16x8_t first[4], second[4];
+  };
+  struct Sums {
+    int32x4_t at[4];
+  };
+  static Bytes load_bytes(const uint8_t* p) {
+    return {{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
+  }
+  static Bytes low_nibbles(Bytes b) {
+    for (uint8x16_t& part : b.at) part = vandq_u8(part, vdupq_n_u8(15));
+    return b;
+  }
+  static Bytes high_nibbles(Bytes b) {
+    for (uint8x16_t& part : b.at) part = vshrq_n_u8(part, 4);
+    return b;
+  }
+  static Bytes nibbles(const uint8_t* p) {
+    const uint8x16_t a = vld1q_u8(p), b = vld1q_u8(p + 16), low = vdupq_n_u8(15);
+    return {{vandq_u8(a, low), vandq_u8(b, low), vshrq_n_u8(a, 4), vshrq_n_u8(b, 4)}};
+  }
+  static BytePairs byte_pairs(Bytes b) {
+    BytePairs pairs;
+    for (int i = 0; i < 4; i++) {
+      const uint16x8_t both = vreinterpretq_u16_u8(b.at[i]);
+      pairs.first[i] = vreinterpretq_s16_u16(vandq_u16(both, vdupq_n_u16(255)));
+      pairs.second[i] = vreinterpretq_s16_u16(vshrq_n_u16(both, 8));
+    }
+    return pairs;
+  }
+  static Sums no_sums() {
+    const int32x4_t zero = vdupq_n_s32(0);
+    return {{zero, zero, zero, zero}};
+  }
+  static Sums dot(Sums sums, BytePairs pairs, const int16_t* four) {
+    int32_t two[2];
+    __builtin_memcpy(two, four, sizeof two);
+    const int16x8_t a = vreinterpretq_s16_s32(vdupq_n_s32(two[0]));
+    const int16x8_t b = vreinterpretq_s16_s32(vdupq_n_s32(two[1]));
+    for (int i = 0; i < 4; i++) {
+      int32x4_t low = vmull_s16(vget_low_s16(pairs.first[i]), vget_low_s16(a));
+      int32x4_t high = vmull_high_s16(pairs.first[i], a);
+      low = vmlal_s16(low, vget_low_s16(pairs.second[i]), vget_low_s16(b));
+      high = vmlal_high_s16(high, pairs.second[i], b);
+      sums.at[i] = vaddq_s32(sums.at[i], vpaddq_s32(low, high));
+    }
+    return sums;
+  }
+  static V less(Sums sums, int32_t offset) {
+    return each([&](int i) { return vcvtq_f32_s32(vsubq_s32(sums.at[i], vdupq_n_s32(offset))); });
+  }
+  static V nearest(V v) {
+    return each([&](int i) { return vrndnq_f32(v.at[i]); });
+  }
+  static void store_i16(int16_t* out, V v) {
+    for (int i = 0; i < 4; i++) vst1_s16(out + 4 * i, vqmovn_s32(vcvtnq_s32_f32(v.at[i])));
+  }
+
   // Halves folded onto each other: 8, 4, 2, 1 lanes apart.
   template <class F>
   static float fold(V v, F f) {
@@ -110,6 +196,15 @@ const AttentionKernels* attention_f16_neon() noexcept {
   static constexpr AttentionKernels kernels =
       BlockedAttention<F32Dots<NeonLanes, F16Pages, 4, 1>>::table("f16 pages, f32 fused multiply-add, NEON");
   return &kernels;
+}
+
+CodeAttention attention_codes_neon() noexcept {
+  using Dots = F32Dots<NeonLanes, Bf16Pages, 4, 1>;
+  static constexpr AttentionKernels q8_0 =
+      CodeAttentionOf<Dots, Q8Pages, CodeDots<NeonLanes, Codes8, 4, 1>>::table("Q8_0 pages, NEON");
+  static constexpr AttentionKernels q4_0 =
+      CodeAttentionOf<Dots, Q4Pages, CodeDots<NeonLanes, Codes4, 4, 1>>::table("Q4_0 pages, NEON");
+  return {&q8_0, &q4_0};
 }
 
 }  // namespace liuli::kernels
