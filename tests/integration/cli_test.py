@@ -485,7 +485,7 @@ print(json.dumps(rows))
         self.assertEqual(sizes["f16"], sizes["bf16"])
         self.assertLess(sizes["q4_0"], sizes["q8_0"])
         self.assertLess(sizes["q8_0"], sizes["f16"])
-        self.fail_with("invalid_argument", "plan", TINY, "--class", "f32", "--cache-type", "q8_0")
+        self.fail_with("usage", "plan", TINY, "--class", "f32", "--cache-type", "q8_0")
 
     def fail_with_plan(self):
         result = liuli("plan", TINY, "--require-fast", environment={"LIULI_ISA": "scalar"})
