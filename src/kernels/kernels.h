@@ -228,9 +228,9 @@ struct Kernels {
   WeightKernels weights[kDTypeCount];  ///< indexed by DType
   QuantizeRows quantize_x16;
   PromptKernels prompt;
-  PromptKernels prompt_fixed16;    ///< for weights that have expand_fixed16
-  AttentionKernels attention;      ///< bf16 cache, every class but f32
-  AttentionKernels attention_f16;  ///< f16 cache, f32 products: for files of F16 matrices
+  PromptKernels prompt_fixed16;                     ///< for weights that have expand_fixed16
+  AttentionKernels attention;                       ///< bf16 cache, every class but f32
+  AttentionKernels attention_f16;                   ///< f16 cache, f32 products: for files of F16 matrices
   AttentionKernels attention_q8_0, attention_q4_0;  ///< caches of codes, multiplied as bf16
   AttentionKernels attention_f32;                   ///< f32 cache; the f32 class's
   RowKernels rows;
