@@ -114,11 +114,21 @@ inline constexpr PanelForm kPanelForms[] = {
     {DType::f32, 1, 4, 1, 64, 0, 1, {{granules, 0, 0, 4}}},
 };
 
-/// The form of a type of granules, or null (16-bit floats: pairs; integers: rows).
+/// Where a type of granules stands in kPanelForms, or −1 (16-bit floats: pairs; integers: rows). An index, because to GCC's
+/// undefined-behaviour sanitizer a pointer compared with null is no constant.
+constexpr int panel_form_index(DType type) {
+  int index = 0;
+  for (const PanelForm& form : kPanelForms) {
+    if (form.type == type) return index;
+    index++;
+  }
+  return -1;
+}
+
+/// The form of a type of granules, or null.
 constexpr const PanelForm* panel_form(DType type) {
-  for (const PanelForm& form : kPanelForms)
-    if (form.type == type) return &form;
-  return nullptr;
+  const int index = panel_form_index(type);
+  return index < 0 ? nullptr : &kPanelForms[index];
 }
 
 /// Units of a row of k columns: plain F32 counts columns padded to kPanelK; block types count whole units.

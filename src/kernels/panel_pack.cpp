@@ -93,7 +93,7 @@ struct BitsMoved {
 
 template <DType type>
 struct Packing {
-  static constexpr const PanelForm& form = *panel_form(type);
+  static constexpr const PanelForm& form = kPanelForms[panel_form_index(type)];
 
   template <int f>
   static void move_field(const uint8_t* const* rows, int64_t at, uint8_t* unit, uint8_t* end, int second) {
@@ -147,7 +147,7 @@ void pack_type(const uint8_t* const* rows, uint8_t* panel, int64_t k) {
     move_granules(rows, 0, k, panel, AsStored{});
   else if constexpr (type == DType::f16 || type == DType::bf16)
     pack_pairs(rows, panel, k);
-  else if constexpr (panel_form(type) != nullptr)
+  else if constexpr (panel_form_index(type) >= 0)
     Packing<type>::pack(rows, panel, k);
   else
     pack_lanes(type, rows, panel, k);
