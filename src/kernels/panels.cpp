@@ -67,7 +67,7 @@ void move_blocks(const PanelForm& form, Block* block, Panel* panel, int lane, in
 
 template <DType type>
 struct Granules {
-  static constexpr const PanelForm& form = *panel_form(type);
+  static constexpr const PanelForm& form = kPanelForms[panel_form_index(type)];
   static size_t bytes(int64_t k) noexcept {
     return round_up(static_cast<size_t>(units_of(form, k) * (form.unit_bytes + form.end_bytes)), 64);
   }
@@ -115,7 +115,7 @@ struct RowsForm {
 template <int id>
 constexpr PanelLayout layout() {
   constexpr DType type = static_cast<DType>(id);
-  if constexpr (panel_form(type) != nullptr)
+  if constexpr (panel_form_index(type) >= 0)
     return {"granules", Granules<type>::bytes, Granules<type>::pack_row, Granules<type>::unpack_row};
   else if constexpr (type == DType::f16 || type == DType::bf16)
     return {"granules", Pairs::bytes, Pairs::pack_row, Pairs::unpack_row};
