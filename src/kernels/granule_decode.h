@@ -9,6 +9,7 @@
 #include "kernels/granule_list.h"
 #include "kernels/granule_unpacked.h"
 #include "kernels/panels.h"
+#include "kernels/weight_parts.h"
 
 namespace liuli::kernels {
 namespace {
@@ -193,6 +194,17 @@ void decode_x16(const uint8_t* panel, int64_t k, const ActivationChunk* act, int
     decode_rows<T>(panel, k, act + m, n_rows, n_rows - m < kRowsAtOnce ? n_rows - m : kRowsAtOnce,
                    y + m * ldy, ldy);
 }
+
+/// For for_each_granule_type() and for_each_lattice_type(): each type's kernel into its place of the table.
+struct SetDecode {
+  WeightTable& table;
+  template <class T>
+  void operator()(T) const {
+    WeightKernels& w = table.by_type[static_cast<int>(T::kType)];
+    w.integer_decode = true;
+    w.decode_x16 = decode_x16<T>;
+  }
+};
 
 }  // namespace
 }  // namespace liuli::kernels
