@@ -102,11 +102,14 @@ struct Q6K {
   LIULI_INLINE Vec::F scale(const Scales& s, const At& at) {
     return Vec::mul(s.d, Vec::signed_byte<i % 4>(at.line(64 * (i / 4))));
   }
+  // Lines of a half: A and B where ql lies in a file's block, C in place of qh (panel_regroup.h).
   template <int g, int j>
   LIULI_INLINE Vec::I code(const At& at) {
-    constexpr int n = g / 4, i = g % 4;
-    const Vec::I low = low_nibbles(Vec::shift<4 * (i / 2)>(at.line(1280 + 64 * (16 * n + 8 * (i % 2) + j))));
-    return Vec::or_and(low, Vec::shift<2 * i - 4>(at.line(256 + 64 * (8 * n + j))), Vec::bytes(0x30));
+    constexpr int n = g / 4, i = g % 4, a = 1280 + 64 * (16 * n + j), b = a + 512, c = 256 + 64 * (8 * n + j);
+    if constexpr (i < 3) return Vec::band(at.line(i == 0 ? a : i == 1 ? b : c), Vec::bytes(63));
+    const Vec::I low = Vec::band(Vec::shift<6>(at.line(a)), Vec::bytes(3));
+    const Vec::I two = Vec::or_and(low, Vec::shift<4>(at.line(b)), Vec::bytes(12));
+    return Vec::or_and(two, Vec::shift<2>(at.line(c)), Vec::bytes(48));
   }
 };
 
@@ -116,22 +119,32 @@ struct Q2K {
   static constexpr bool kMinimum = true, kInOrder = false;
   static constexpr int kColumns = kChunk;
 
+  // Codes stay where they lie in their byte, times 1, 4, 16 or 64; the scale is divided by as much, which is exact.
   struct Scales {
-    Vec::F d, minus_dmin;
+    Vec::F d[4], minus_dmin;
+    Vec::I scale[4], minimum[4];  // 4 bits each
   };
-  LIULI_INLINE Scales scales(const At& at) { return {at.half(0), minus(at.half(32))}; }
-  template <int i>
-  LIULI_INLINE Vec::F scale(const Scales& s, const At& at) {
-    return Vec::mul(s.d, Vec::unsigned_byte<i % 4>(low_nibbles(at.line(64 + 64 * (i / 4)))));
+  LIULI_INLINE Scales scales(const At& at) {
+    const Vec::F d = at.half(0);
+    const Vec::I a = at.line(64), b = at.line(128), c = at.line(192), e = at.line(256);
+    return {
+        {d, Vec::mul(d, Vec::set(0x1p-2f)), Vec::mul(d, Vec::set(0x1p-4f)), Vec::mul(d, Vec::set(0x1p-6f))},
+        minus(at.half(32)),
+        {low_nibbles(a), low_nibbles(b), low_nibbles(c), low_nibbles(e)},
+        {low_nibbles(Vec::shift<4>(a)), low_nibbles(Vec::shift<4>(b)), low_nibbles(Vec::shift<4>(c)),
+         low_nibbles(Vec::shift<4>(e))}};
   }
   template <int i>
-  LIULI_INLINE Vec::F minimum(const Scales& s, const At& at) {
-    return Vec::mul(s.minus_dmin,
-                    Vec::unsigned_byte<i % 4>(low_nibbles(Vec::shift<4>(at.line(64 + 64 * (i / 4))))));
+  LIULI_INLINE Vec::F scale(const Scales& s, const At&) {
+    return Vec::mul(s.d[i / 2 % 4], Vec::unsigned_byte<i % 4>(s.scale[i / 4]));
+  }
+  template <int i>
+  LIULI_INLINE Vec::F minimum(const Scales& s, const At&) {
+    return Vec::mul(s.minus_dmin, Vec::unsigned_byte<i % 4>(s.minimum[i / 4]));
   }
   template <int g, int j>
   LIULI_INLINE Vec::I code(const At& at) {
-    return Vec::band(Vec::shift<2 * (g % 4)>(at.line(320 + 64 * (8 * (g / 4) + j))), Vec::bytes(3));
+    return Vec::band(at.line(320 + 64 * (8 * (g / 4) + j)), Vec::bytes(3 << 2 * (g % 4)));
   }
 };
 
@@ -162,9 +175,10 @@ struct Q3K {
   }
   template <int g, int j>
   LIULI_INLINE Vec::I code(const At& at) {
-    const Vec::I low =
-        Vec::band(Vec::shift<2 * (g % 4)>(at.line(704 + 64 * (8 * (g / 4) + j))), Vec::bytes(3));
-    return Vec::or_and(low, Vec::shift<g - 2>(at.line(192 + 64 * j)), Vec::bytes(4));
+    constexpr int line = 192 + 512 * (g / 3) + 64 * j, place = g % 3;  // of bytes A, B, C (panel_regroup.h)
+    if constexpr (place < 2 || g > 5) return Vec::band(Vec::shift<3 * place>(at.line(line)), Vec::bytes(7));
+    const Vec::I low = Vec::band(Vec::shift<6>(at.line(line)), Vec::bytes(3));
+    return Vec::or_and(low, Vec::shift < g == 2 ? 4 : 5 > (at.line(192 + 1024 + 64 * j)), Vec::bytes(4));
   }
 };
 

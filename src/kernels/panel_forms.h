@@ -20,6 +20,9 @@ struct PanelField {
   int bytes;
 };
 
+// What is done to a unit's lines after its fields have been moved (panel_regroup.h).
+enum class Regrouping : uint8_t { none, six_bits, three_bits };
+
 // A unit is the smallest stretch of columns whose lines fill whole 64-byte lines: a super-block, or two
 // blocks of 32.
 struct PanelForm {
@@ -30,6 +33,7 @@ struct PanelForm {
   int end_bytes;   // of a unit
   int n_fields;
   PanelField fields[5];
+  Regrouping regrouping = Regrouping::none;
 };
 
 using enum FieldKind;
@@ -61,7 +65,8 @@ inline constexpr PanelForm kPanelForms[] = {
      3328,
      32,
      4,
-     {{granules, 192, 0, 16}, {granules, 128, 256, 64}, {granules, 0, 1280, 128}, {end_half, 208, 0, 2}}},
+     {{granules, 192, 0, 16}, {granules, 128, 256, 64}, {granules, 0, 1280, 128}, {end_half, 208, 0, 2}},
+     Regrouping::six_bits},
     {DType::q2_k,
      256,
      84,
@@ -77,7 +82,8 @@ inline constexpr PanelForm kPanelForms[] = {
      1728,
      32,
      4,
-     {{granules, 96, 0, 12}, {granules, 0, 192, 32}, {granules, 32, 704, 64}, {end_half, 108, 0, 2}}},
+     {{granules, 96, 0, 12}, {granules, 0, 192, 32}, {granules, 32, 704, 64}, {end_half, 108, 0, 2}},
+     Regrouping::three_bits},
     {DType::iq4_xs,
      256,
      136,
@@ -113,6 +119,8 @@ inline constexpr PanelForm kPanelForms[] = {
     {DType::f8_e4m3_b128, 128, 132, 1, 2112, 0, 1, {{granules, 0, 0, 132}}},
     {DType::f32, 1, 4, 1, 64, 0, 1, {{granules, 0, 0, 4}}},
 };
+
+constexpr int kMaxFormBlock = 210;  ///< bytes of the largest block (Q6_K)
 
 /// Where a type of granules stands in kPanelForms, or −1 (16-bit floats: pairs; integers: rows). An index, because to GCC's
 /// undefined-behaviour sanitizer a pointer compared with null is no constant.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/panel_forms.h"
+#include "kernels/panel_regroup.h"
 #include "kernels/panels.h"
 
 namespace liuli::kernels {
@@ -117,6 +118,26 @@ struct Packing {
     (move_field<f>(rows, at, unit, end, second), ...);
   }
 
+  // Where the granule at `offset` of the file's block has its line.
+  static constexpr int line_of(int offset) {
+    for (const PanelField& field : form.fields)
+      if (field.file <= offset && offset < field.file + field.bytes)
+        return field.panel + kPanelRows * (offset - field.file);
+    return -1;
+  }
+
+  static void regroup(uint8_t* unit) {
+    for_each_regrouping(form.regrouping, [&](auto how, TriplesAt at) {
+      uint8_t *a = unit + line_of(at.a), *b = unit + line_of(at.b), *c = unit + line_of(at.c);
+      for (int i = 0; i < 8 * 64; i += 16) {
+        const LineTriple<Quad> t = how.together(LineTriple<Quad>{load(a + i), load(b + i), load(c + i)});
+        store(a + i, t.a);
+        store(b + i, t.b);
+        store(c + i, t.c);
+      }
+    });
+  }
+
   static void pack(const uint8_t* const* rows, uint8_t* panel, int64_t k) {
     uint8_t* end = panel + units_of(form, k) * form.unit_bytes;
     for (int64_t b = 0; b < k / form.block; b++) {
@@ -124,6 +145,7 @@ struct Packing {
       move_block(rows, b * form.block_bytes, panel + unit * form.unit_bytes, end + unit * form.end_bytes,
                  static_cast<int>(b % form.blocks_per_unit),
                  std::make_integer_sequence<int, form.n_fields>{});
+      regroup(panel + unit * form.unit_bytes);
     }
   }
 };

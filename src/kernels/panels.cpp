@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/panel_forms.h"
+#include "kernels/panel_regroup.h"
 
 namespace liuli::kernels {
 namespace {
@@ -22,6 +23,23 @@ uint32_t scatter_bits(uint32_t panel) {
   uint32_t file = 0;
   for (int e = 0; e < 32; e++) file |= ((panel >> (8 * (e % 4) + e / 4)) & 1u) << e;
   return file;
+}
+
+// Bits of a block between the file's planes and the panel's bytes, in place.
+template <bool to_panel>
+void regroup(Regrouping regrouping, uint8_t* block) {
+  for_each_regrouping(regrouping, [&](auto how, TriplesAt at) {
+    for (int i = 0; i < 32; i += 4) {
+      LineTriple<uint32_t> t;
+      std::memcpy(&t.a, block + at.a + i, 4);
+      std::memcpy(&t.b, block + at.b + i, 4);
+      std::memcpy(&t.c, block + at.c + i, 4);
+      t = to_panel ? how.together(t) : how.apart(t);
+      std::memcpy(block + at.a + i, &t.a, 4);
+      std::memcpy(block + at.b + i, &t.b, 4);
+      std::memcpy(block + at.c + i, &t.c, 4);
+    }
+  });
 }
 
 // Moves one field of one block; `to_panel` says in which direction.
@@ -47,6 +65,17 @@ void move_field(const PanelField& field, Block* block, Panel* lines, int lane) {
   }
 }
 
+// Moves a block's fields between its file form and lane `lane` of a unit.
+template <bool to_panel, class Block, class Panel>
+void move_fields(const PanelForm& form, Block* block, Panel* unit, Panel* end, int second, int lane) {
+  for (int f = 0; f < form.n_fields; f++) {
+    const PanelField& field = form.fields[f];
+    const bool at_end = field.kind == end_half || field.kind == end_byte;
+    Panel* lines = at_end ? end : unit + field.panel;
+    move_field<to_panel>(field, block, lines + second * 16 * field.bytes, lane);
+  }
+}
+
 // Blocks [begin, end) of one row between file form and panel.
 template <bool to_panel, class Block, class Panel>
 void move_blocks(const PanelForm& form, Block* block, Panel* panel, int lane, int64_t k, int64_t begin,
@@ -54,13 +83,16 @@ void move_blocks(const PanelForm& form, Block* block, Panel* panel, int lane, in
   Panel* end_section = panel + units_of(form, k) * form.unit_bytes;
   for (int64_t b = begin; b < end; b++, block += form.block_bytes) {
     Panel* unit = panel + b / form.blocks_per_unit * form.unit_bytes;
+    Panel* end_of_unit = end_section + b / form.blocks_per_unit * form.end_bytes;
     const int second = static_cast<int>(b % form.blocks_per_unit);
-    for (int f = 0; f < form.n_fields; f++) {
-      const PanelField& field = form.fields[f];
-      const bool at_end = field.kind == end_half || field.kind == end_byte;
-      Panel* lines = at_end ? end_section + b / form.blocks_per_unit * form.end_bytes : unit + field.panel;
-      lines += second * 16 * field.bytes;
-      move_field<to_panel>(field, block, lines, lane);
+    if constexpr (to_panel) {
+      uint8_t regrouped[kMaxFormBlock];
+      std::memcpy(regrouped, block, static_cast<size_t>(form.block_bytes));
+      regroup<true>(form.regrouping, regrouped);
+      move_fields<true>(form, regrouped, unit, end_of_unit, second, lane);
+    } else {
+      move_fields<false>(form, block, unit, end_of_unit, second, lane);
+      regroup<false>(form.regrouping, block);
     }
   }
 }

@@ -1,6 +1,6 @@
 // The panel forms: how sixteen rows of a stored type lie side by side in memory.
 //
-// A panel is a permutation of its rows' file bytes. In the "granules" form every block is cut into granules
+// A panel is a permutation of its rows' file bytes (of three types: bits). In the "granules" form every block is cut into granules
 // of four bytes; granule i of the 16 rows is one line of 64 bytes, lane = row. A two-byte field (d, dmin, m,
 // scales_h) becomes a line of 32 bytes. So a lane of a 512-bit register belongs to one output, and a
 // broadcast of four activations meets it. Below in panel order: [n] is n lines of 64 bytes, (d) a line of 32
@@ -9,9 +9,9 @@
 //   type            per 256 columns                              codes of 32-group g, quad j (columns 4j … 4j + 3 of the group)
 //   Q4_K            (d)(dmin)[3 scales][32 qs]                   qs[8(g/2)+j] >> 4(g&1), & 15
 //   Q5_K            (d)(dmin)[3 scales][8 qh][32 qs]             the same, bit g of qh[j] becomes bit 4
-//   Q6_K            [4 scales][16 qh][32 ql] … (d)               n=g/4, i=g%4: ql[16n+8(i&1)+j] >> 4(i/2), & 15 | (qh[8n+j] >> 2i, & 3) << 4
-//   Q2_K            (d)(dmin)[4 scales][16 qs]                   qs[8(g/4)+j] >> 2(g%4), & 3
-//   Q3_K            [3 scales][8 hmask][16 qs] … (d)             the same, bit g of hmask[j] becomes bit 2
+//   Q6_K            [4 scales][16 C][8 A][8 B][8 A][8 B] … (d)   n=g/4, i=g%4: line 8n+j of A, B, C & 63 for i = 0, 1, 2; for 3 the two bits above, of A lowest
+//   Q2_K            (d)(dmin)[4 scales][16 qs]                   qs[8(g/4)+j] & 3 << 2(g%4), times 4^(g%4): the scale takes it off
+//   Q3_K            [3 scales][8 A][8 B][8 C] … (d)              A: g = 0, 1; B: 3, 4; C: 6, 7, three bits each; 2 and 5: two bits above in A and B, one in C
 //   IQ4_XS          (d)(scales_h)[1 scales_l][32 qs]             qs[4g+j] low nibble for j < 4, qs[4g+j−4] high nibble above
 //   TQ2_0           [16 qs] … (d)                                as Q2_K, from line 0
 //   TQ1_0           [12 of 5 digits][1 of 4 digits] … (d)        digit of line j (g < 5: digit g of line j; above: digits of lines 8 … 12)
@@ -29,7 +29,8 @@
 //   F32             per column: [16 rows]
 //
 // "…" marks a 32-byte line (or one of 16 bytes) that would leave the next super-block unaligned: these d lines
-// lie together at the panel's end. Q5's qh has its bits moved (4j + c to 8c + j), so that one shift lands a bit in place; Q8_0's
+// lie together at the panel's end. A, B, C of Q6_K and Q3_K are ql and qh, hmask and qs with their bits regrouped
+// (panel_regroup.h): a shift and two bit operations less for each four columns. Q5's qh has its bits moved (4j + c to 8c + j), so that one shift lands a bit in place; Q8_0's
 // xor makes the bytes unsigned. Integers and F64 have the "rows" form: file rows one after another, each
 // padded to a multiple of 4 bytes.
 #pragma once
