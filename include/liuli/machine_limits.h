@@ -36,6 +36,9 @@ struct TokenWork {
   double product_ops = 0;    ///< of matrices, without the output matrix
   double output_ops = 0;     ///< of the output matrix, for each of the tokens
   double attention_ops = 0;  ///< scores and weighted sums over the visible keys
+  /// Of both, the last block's behind its keys and values: a prompt needs them for its last token only, as long as nobody
+  /// watches.
+  double last_block_ops = 0;
 };
 
 /// Of `n` tokens behind `depth` others. together: rows of one pass, for the experts. Errors: invalid_argument (only a

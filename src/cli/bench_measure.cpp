@@ -65,11 +65,13 @@ double time_generation(Engine& engine, const BenchCase& c, std::vector<Session>&
   return seconds_since(start);
 }
 
-// Weights once per chunk, keys and values once per chunk, the output matrix for the last token only.
+// Weights once per chunk, keys and values once per chunk, the output matrix and most of the last block for
+// the last token only.
 CaseWork prompt_work(const Engine& engine, const BenchCase& c) {
   const int rows = std::min(c.tokens, kChunk), passes = (c.tokens + kChunk - 1) / kChunk;
   const TokenWork w = token_work(engine, c.depth, c.tokens, rows);
-  const double ops = w.product_ops + w.attention_ops + w.output_ops / c.tokens;
+  const double ops = w.product_ops + w.attention_ops + w.output_ops / c.tokens -
+                     w.last_block_ops * (c.tokens - 1) / c.tokens;
   return {(passes * w.weight_bytes + w.cache_bytes / rows) * c.batch, ops * c.batch};
 }
 

@@ -49,13 +49,27 @@ void add_experts(const MixtureOfExperts& moe, double rows, Sums& sums) {
   add_feed_forward(moe.shared, sums);
 }
 
-void add_block(const Block& block, double rows, Sums& sums) {
-  std::visit([&](const auto& attention) { add_attention(attention, sums); }, block.attention);
-  if (block.cross) add_attention(*block.cross, sums);
+void add_feed_forward(const Block& block, double rows, Sums& sums) {
   if (const auto* moe = std::get_if<MixtureOfExperts>(&block.ffn))
     add_experts(*moe, rows, sums);
   else
     add_feed_forward(std::get<FeedForward>(block.ffn), sums);
+}
+
+void add_block(const Block& block, double rows, Sums& sums) {
+  std::visit([&](const auto& attention) { add_attention(attention, sums); }, block.attention);
+  if (block.cross) add_attention(*block.cross, sums);
+  add_feed_forward(block, rows, sums);
+}
+
+// Products behind a block's keys and values, but its queries: with latent attention a prompt's rows all go on.
+Sums behind_keys(const ModelConfig& config, const Block& block, double rows) {
+  Sums sums;
+  const auto* attention = std::get_if<Attention>(&block.attention);
+  if (attention == nullptr || !config.causal || config.is_encoder_decoder()) return sums;
+  sums.add(attention->o.weight, 1, 1);
+  add_feed_forward(block, rows, sums);
+  return sums;
 }
 
 // Keys that n tokens behind `depth` others see together: of each token those within the window, itself included.
@@ -97,6 +111,11 @@ TokenWork token_work(const Engine& engine, int64_t depth, int64_t n, int64_t tog
     const double keys = visible_keys(depth, n, layer.sliding_window);
     work.attention_ops += keys * per_key;
     work.cache_bytes += keys * key_bytes;
+  }
+  if (const double ops = behind_keys(config, model.blocks.back(), static_cast<double>(together)).ops;
+      ops > 0) {
+    const double keys = visible_keys(depth, n, config.layers.back().sliding_window);
+    work.last_block_ops = static_cast<double>(n) * ops + keys * per_key;
   }
   return work;
 }

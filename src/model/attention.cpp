@@ -204,7 +204,8 @@ Rows attention_forward(const Attention& a, int layer, Rows h, Step& s) {
   const Arena::Scope scratch(s.ops.scratch);
   const Rows all = s.known_queries != nullptr ? known_queries(a, layer, h, *s.known_queries, s)
                                               : queries_with_keys_kept(a, layer, h, s);
-  const Rows q = s.keep_last_rows(all), y = out.slice(0, q.n);
+  const Rows q = s.keep_rows(all), y = out.slice(0, q.n);
+  if (q.n == 0) return y;
   Rows z = attend(a, layer, q, s);
   linear_forward(s.ops, z, {LinearJob{&a.o.weight, a.o.bias, y}});
   return y;

@@ -13,7 +13,8 @@ Rows block_forward(const Block& b, int layer, Rows x, Step& s) {
 
   Rows h = normalized(b.attn_norm.before, NormSite::ln1, layer, x, s);  // 1 norm
   Rows a = attention_forward(b.attention, layer, h, s);                 // 2 attention
-  if (a.n < x.n) x = s.last_rows(x);
+  if (a.n < x.n) x = s.kept_rows(x);
+  if (x.n == 0) return x;
   s.probe(Point::attn_out_proj, layer, a);
   norm_in_place(b.attn_norm.on_output, NormSite::ln1_post, layer, a, s);
   s.probe(Point::attn_out, layer, a);

@@ -6,7 +6,7 @@
 namespace liuli {
 
 /// One block over all rows of a step; x [n_tokens, d_model] is the residual stream, updated in place. Returns its rows, or
-/// the last ones at their front (Step::only_last_rows).
+/// at their front those that are kept (Step::kept).
 Rows block_forward(const Block& b, int layer, Rows x, Step& s);
 
 /// W_o · z: what attention gives for normed rows h, before it is added. Appends to the caches.

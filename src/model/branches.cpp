@@ -85,14 +85,14 @@ Rows BranchRunner::run(int first_layer, Rows x, std::span<const Branch> branches
   const auto n_layers = static_cast<int>(model_.blocks.size());
   for (int layer = first_layer; layer < n_layers; layer++) {
     branch_caches(layer, branches);
-    s.only_last_rows = layer + 1 == n_layers;
+    if (layer + 1 == n_layers) s.kept = RowsKept::last_of_each;
     x = block_forward(model_.blocks[static_cast<size_t>(layer)], layer, x, s);
     s.known_queries = nullptr;
   }
   if (x.n > static_cast<int64_t>(branches.size())) {  // latent attention keeps all rows
     for (const SequenceRows& sequence : s.sequences)
       s.last_row_indices.push_back(sequence.first_row + sequence.n_rows - 1);
-    x = s.last_rows(x);
+    x = s.kept_rows(x);
   }
   return unembed(model_, s, x, output);
 }

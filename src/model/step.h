@@ -22,6 +22,9 @@ struct SequenceRows {
 /// How latent attention multiplies: with keys and values of every head, or with the compressed vectors themselves.
 enum class LatentForm : uint8_t { expanded, absorbed };
 
+/// The rows with which a block goes on from the keys and values on: in the last block nobody may want the others.
+enum class RowsKept : uint8_t { all, last_of_each, none };
+
 struct Step;
 
 /// Rows of a step of which only some differ from a run that was made before: of the others the queries are known, and the
@@ -41,7 +44,7 @@ struct StepLists {
   std::vector<SequenceRows> over_source;
   std::vector<int> positions;             ///< of every row
   std::vector<RopeAngles> angles;         ///< per ModelConfig::ropes
-  std::vector<int64_t> last_row_indices;  ///< filled by keep_last_rows
+  std::vector<int64_t> last_row_indices;  ///< filled by keep_rows
 
   void clear();
 };
@@ -56,15 +59,12 @@ struct Step : StepLists {
       ops.product_class == ProductClass::decode ? LatentForm::absorbed : LatentForm::expanded;
   std::unique_ptr<KvCache> expanded;  ///< latent attention's keys and values of the layer at hand
 
-  /// From the keys and values on, a block goes on with each sequence's last row only: the last block, where nobody wants
-  /// the others.
-  bool only_last_rows = false;
+  RowsKept kept = RowsKept::all;  ///< in the block at hand
 
-  /// Where only_last_rows says so, narrows `sequences` and `positions` to last rows and moves those of `rows` to its
-  /// front; else all of them.
-  Rows keep_last_rows(Rows rows);
-  /// Moves the rows that keep_last_rows kept to the front of these, too.
-  Rows last_rows(Rows rows) const;
+  /// Narrows `sequences` and `positions` to the rows that are kept, and moves those of `rows` to its front.
+  Rows keep_rows(Rows rows);
+  /// Moves the rows that keep_rows kept to the front of these, too.
+  Rows kept_rows(Rows rows) const;
 
   KnownQueries* known_queries = nullptr;  ///< of the block at hand
 

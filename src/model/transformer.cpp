@@ -25,15 +25,16 @@ void Step::show(const Place& place, Rows rows) const {
     listener->see({place, rows, sequences.empty() ? 0 : sequences.front().first_position});
 }
 
-Rows Step::last_rows(Rows rows) const {
+Rows Step::kept_rows(Rows rows) const {
   for (size_t i = 0; i < last_row_indices.size(); i++)
     std::memmove(rows.row(static_cast<int64_t>(i)), rows.row(last_row_indices[i]),
                  static_cast<size_t>(rows.width) * sizeof(float));
   return rows.slice(0, static_cast<int64_t>(last_row_indices.size()));
 }
 
-Rows Step::keep_last_rows(Rows rows) {
-  if (!only_last_rows) return rows;
+Rows Step::keep_rows(Rows rows) {
+  if (kept == RowsKept::all) return rows;
+  if (kept == RowsKept::none) return rows.slice(0, 0);
   positions.clear();
   for (SequenceRows& sequence : sequences) {
     const int64_t behind = sequence.n_rows - 1;
@@ -43,7 +44,7 @@ Rows Step::keep_last_rows(Rows rows) {
     sequence.n_rows = 1;
     positions.push_back(sequence.first_position);
   }
-  return last_rows(rows);
+  return kept_rows(rows);
 }
 
 CacheType cache_type_in(ProductClass product_class, CacheType form) {
@@ -163,9 +164,17 @@ void embed(const Model& model, Step& s, Rows x) {
   norm_in_place(model.embedding_norm, NormSite::embed_ln, -1, x, s);
 }
 
-// The inputs' residual stream after one tower's last block.
+// The rows of the last block that anybody needs: its keys and values, for the cache, are those of all.
+RowsKept rows_of_last_block(const ModelConfig& config, const StepOptions& options) {
+  const bool all = options.listener != nullptr || options.every_logit || options.stop_at_layer >= 0 ||
+                   !config.causal || config.is_encoder_decoder();
+  if (all) return RowsKept::all;
+  return options.no_logits ? RowsKept::none : RowsKept::last_of_each;
+}
+
+// The inputs' residual stream after one tower's last block, of the rows that block kept.
 Rows run_tower(const Model& model, std::span<const Block> blocks, std::span<const SequenceInput> inputs,
-               Step& s) {
+               RowsKept in_last_block, Step& s) {
   place_sequences(inputs, s);
   const ModelConfig& config = model.config;
   const auto n = static_cast<int64_t>(s.tokens.size());
@@ -173,8 +182,11 @@ Rows run_tower(const Model& model, std::span<const Block> blocks, std::span<cons
     s.angles.push_back(rope_angles(s.ops, config.ropes[i], model.rope_frequencies[i], s.positions.data(), n));
   Rows x = make_rows(s.ops.scratch, n, config.d_model);
   embed(model, s, x);
-  for (size_t layer = 0; layer < blocks.size(); layer++)
-    block_forward(blocks[layer], static_cast<int>(layer), x, s);
+  const bool more_than_last = n > static_cast<int64_t>(inputs.size());
+  for (size_t layer = 0; layer < blocks.size(); layer++) {
+    if (layer + 1 == blocks.size() && more_than_last) s.kept = in_last_block;
+    x = block_forward(blocks[layer], static_cast<int>(layer), x, s);
+  }
   return x;
 }
 
@@ -231,7 +243,7 @@ Rows transformer_forward(const Model& model, Runner& runner, std::span<const Seq
   std::span<const Block> blocks = model.blocks;
   const bool stops = options.stop_at_layer >= 0;
   if (stops) blocks = blocks.first(std::min(blocks.size(), static_cast<size_t>(options.stop_at_layer)));
-  Rows x = run_tower(model, blocks, inputs, s);
+  Rows x = run_tower(model, blocks, inputs, rows_of_last_block(model.config, options), s);
   s.stack = Stack::blocks;
   if (stops) return {};
   show_pooler(model, s, x);
@@ -252,7 +264,7 @@ void encode_source(const Model& model, Runner& runner, std::span<const int> toke
   one_layer.n_layers = 1;
   KvCache cache(one_layer, ops.attention);
   const SequenceInput input{&cache, tokens};
-  Rows encoded = run_tower(model, model.encoder, {&input, 1}, s);
+  Rows encoded = run_tower(model, model.encoder, {&input, 1}, RowsKept::all, s);
   source.truncate(0);
   source.extend(static_cast<int>(tokens.size()), options.product_class);
   s.over_source = {{&source, 0, encoded.n, 0, source.length()}};

@@ -55,6 +55,18 @@ TEST(TokenWork, OperationsAreThoseOfTheShape) {
   const TokenWork work = token_work(engine, 20, 3, 3);
   EXPECT_NEAR(work.product_ops + work.output_ops, 3 * shape.product_flops, 1);
   EXPECT_NEAR(work.attention_ops, (21 + 22 + 23) * shape.attention_flops, 1);
+  const ModelConfig& c = engine.config();
+  const int64_t behind_keys = c.d_model * (c.n_heads * c.head_dim + 3 * c.d_ff);
+  EXPECT_NEAR(
+      work.last_block_ops,
+      3 * 2.0 * static_cast<double>(behind_keys) + work.attention_ops / static_cast<double>(c.n_layers), 1);
+}
+
+TEST(TokenWork, WhereAllRowsOfTheLastBlockGoOnNoneIsLeftOut) {
+  for (const char* path : {"tiny/deepseek_v3/gguf/deepseek_v3.F32.gguf", "tiny/bert/gguf/bert.F32.gguf"}) {
+    Engine engine = load(golden_path(path), ProductClassChoice::automatic, false, 1);
+    EXPECT_EQ(token_work(engine, 0, 3, 3).last_block_ops, 0) << path;
+  }
 }
 
 TEST(TokenWork, AWindowHidesKeys) {
