@@ -81,8 +81,9 @@ struct WeightKernels {
   /// in k.
   void (*expand_bf16)(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end,
                       uint16_t* tiles) noexcept;
-  /// Prompt class, F16 (null for other types, whose own error is larger than bf16's): columns [k_begin, k_end)
-  /// (multiples of 64) in 16-bit fixed point, block after block (fixed16.h); the same bits on every ISA.
+  /// Prompt class: columns [k_begin, k_end) (multiples of 64) in 16-bit fixed point, block after block (fixed16.h); the
+  /// same bits on every ISA. Where it is not null prompts multiply that way: F16 on every level, whose own error is
+  /// smaller than bf16's; other types on levels where pairs of integers are faster than bf16 or f32 products.
   void (*expand_fixed16)(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end,
                          int16_t* lines) noexcept;
 };

@@ -2,11 +2,13 @@
 // precision.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/fixed16.h"
 #include "kernels/isa_tables.h"
 #include "kernels/panel_samples.h"
+#include "kernels/scalar/fixed16.h"
 #include "kernels/weights_bf16.h"
 
 namespace liuli::kernels {
@@ -224,22 +226,54 @@ TEST(Weights, ExpandKeepsNaNAndInfinity) {
   }
 }
 
-TEST(Weights, F16ExpandsToTheSameFixedPointOnEveryIsa) {
-  for (const int64_t k : columns_of(DType::f16)) {
-    Case c(DType::f16, k);
-    const int64_t end = (k + 63) / 64 * 64;
-    for (int64_t k_begin = 0; k_begin < end; k_begin += 64) {
-      const size_t bytes = static_cast<size_t>((end - k_begin) / kFixedBlock * kFixedLines) * 64;
-      AlignedBytes expected(bytes), got(bytes);
-      c.kernels(kScalar).expand_fixed16(c.panel.data(), k, k_begin, end,
-                                        reinterpret_cast<int16_t*>(expected.data()));
-      for (const Level& level : fast_levels()) {
-        c.kernels(level).expand_fixed16(c.panel.data(), k, k_begin, end,
-                                        reinterpret_cast<int16_t*>(got.data()));
-        ASSERT_EQ(std::memcmp(expected.data(), got.data(), bytes), 0)
-            << level.name << " k " << k << " from " << k_begin;
+// The lines of columns [k_begin, k_end), block by block from the decoded weights.
+std::vector<int16_t> expected_lines(const Case& c, int64_t k_begin, int64_t k_end) {
+  std::vector<int16_t> lines(static_cast<size_t>((k_end - k_begin) / kFixedBlock * kFixedLines * kFixedLine));
+  for (int64_t at = k_begin; at < k_end; at += kFixedBlock) {
+    const int64_t n = std::clamp<int64_t>(c.k - at, 0, kFixedBlock);
+    for (int64_t lane = 0; lane < 16; lane++) {
+      float x[kFixedBlock];
+      for (int64_t i = 0; i < n; i++)
+        x[i] = static_cast<float>(c.weights[static_cast<size_t>(lane * c.k + at + i)]);
+      fixed16_store(x, static_cast<int>(n), static_cast<int>(lane),
+                    lines.data() + (at - k_begin) / kFixedBlock * kFixedLines * kFixedLine);
+    }
+  }
+  return lines;
+}
+
+TEST(Weights, ExpandToTheSameFixedPointOnEveryIsa) {
+  std::vector<Level> levels = fast_levels();
+  levels.push_back(kScalar);
+  for (const DType type : all_types()) {
+    for (const int64_t k : columns_of(type)) {
+      const Case c(type, k);
+      Case& panel = const_cast<Case&>(c);
+      const int64_t end = (k + 63) / 64 * 64;
+      for (int64_t k_begin = 0; k_begin < end; k_begin += 64) {
+        const auto expected = expected_lines(c, k_begin, end);
+        for (const Level& level : levels) {
+          if (c.kernels(level).expand_fixed16 == nullptr) continue;
+          AlignedBytes got(expected.size() * sizeof(int16_t));
+          c.kernels(level).expand_fixed16(panel.panel.data(), k, k_begin, end,
+                                          reinterpret_cast<int16_t*>(got.data()));
+          ASSERT_EQ(std::memcmp(expected.data(), got.data(), expected.size() * sizeof(int16_t)), 0)
+              << level.name << " " << dtype_info(type).name << " k " << k << " from " << k_begin;
+        }
       }
     }
+  }
+}
+
+// F16 everywhere; codes where neither bf16 products nor a matrix unit are at hand.
+TEST(Weights, PromptsMultiplyCodesInFixedPointWithoutBf16) {
+  const auto fixed = [](const WeightTable& table, DType type) {
+    return table.by_type[static_cast<int>(type)].expand_fixed16 != nullptr;
+  };
+  for (const Level& level : fast_levels()) {
+    EXPECT_TRUE(fixed(*level.table, DType::f16)) << level.name;
+    const std::string name = level.name;
+    EXPECT_EQ(fixed(*level.table, DType::q4_k), name == "avx2" || name == "avx512") << name;
   }
 }
 
@@ -271,7 +305,7 @@ TEST(Weights, EveryTypeHasEveryKernelOnEveryIsa) {
       EXPECT_NE(w.decode_f32, nullptr);
       EXPECT_NE(w.product_f32, nullptr);
       EXPECT_NE(w.expand_bf16, nullptr);
-      EXPECT_EQ(w.expand_fixed16 != nullptr, type == DType::f16);
+      EXPECT_TRUE(type != DType::f16 || w.expand_fixed16 != nullptr);
       EXPECT_EQ(w.integer_decode, w.decode_x16 != nullptr);
     }
   }

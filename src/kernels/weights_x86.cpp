@@ -20,6 +20,10 @@ const WeightTable* weights_avx512() noexcept {
 const WeightTable* weights_avx512_bf16() noexcept {
   static const WeightTable table = [] {
     WeightTable t = *weights_avx512();
+    // bf16 products do as many columns at once; only F16 is worth more bits than they keep.
+    for (WeightKernels& w : t.by_type) {
+      if (&w != &t.by_type[static_cast<int>(DType::f16)]) w.expand_fixed16 = nullptr;
+    }
     set_expand_avx512_bf16(t);
     return t;
   }();
