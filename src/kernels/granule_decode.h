@@ -1,7 +1,8 @@
 // The decode class over granule types: integer activations against unsigned codes. Included only by ISA
 // files.
 //
-// One row runs straight from the panel, everything unrolled. Several rows unpack a chunk once into L1 and dot
+// One row runs straight from the panel, everything unrolled (also a row's last chunk, which is not whole at 576 or 896
+// columns). Several rows unpack a chunk once into L1 and dot
 // it with each row: eight groups times eight rows of unrolled code would leave the micro-op cache. Both
 // compute, per sub-block, f = fma(float(Σ code·q), scale, f), then f = fma(minimum, Σ q, f): the same bits.
 #pragma once
@@ -56,7 +57,7 @@ LIULI_INLINE float activation_sum(const ActivationChunk& act, int sub, int i) {
   return sub == 16 ? act.sum16[i] : act.sum32[i];
 }
 
-// ---- one row, whole chunks ------------------------------------------------------------------------------
+// ---- one row ---------------------------------------------------------------------------------------------
 
 template <class T, int i>
 LIULI_INLINE Vec::F add_sub_block(const typename T::Scales& scales, const At& at, const ActivationChunk& act,
@@ -73,13 +74,15 @@ LIULI_INLINE Vec::F add_sub_block(const typename T::Scales& scales, const At& at
   return f;
 }
 
-template <class T>
-LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act) {
+// `groups` of 32 columns, if the chunk is not whole.
+template <class T, bool whole>
+LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act, int groups) {
   const typename T::Scales scales = T::scales(at);
   constexpr int subs = kChunk / T::kSub;
   Vec::F f = Vec::zero_f32();
   unroll<0, subs>([&](auto index) __attribute__((always_inline)) {
     constexpr int i = decltype(index)::value;
+    if (!whole && T::kSub * i >= 32 * groups) return;
     if (at.lane == 0) prefetch_share<T>(at.body, i);
     // Groups share lines (a byte holds codes of two or four): reading one again costs less than the spills by
     // which GCC would keep it.
@@ -89,7 +92,7 @@ LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act) {
   return f;
 }
 
-// ---- several rows, or part of a chunk -------------------------------------------------------------------
+// ---- several rows ---------------------------------------------------------------------------------------
 
 // R rows share each code vector. `body`, if given: the chunk from which to prefetch on.
 template <class T, int R>
@@ -158,7 +161,6 @@ void decode_rows(const uint8_t* panel, int64_t k, const ActivationChunk* act, in
 
 template <class T>
 void decode_one_row(const uint8_t* panel, int64_t k, const ActivationChunk* act, float* y) {
-  alignas(64) float tail[1][Vec::kLanes];
   Vec::F total[kPanelRows / Vec::kLanes];
   for (Vec::F& t : total) t = Vec::zero_f32();
   const int64_t whole = k / kChunk;
@@ -166,19 +168,16 @@ void decode_one_row(const uint8_t* panel, int64_t k, const ActivationChunk* act,
     prefetch_next_end<T>(panel, k, chunk);
     for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
       Vec::F& t = total[lane / Vec::kLanes];
-      t = Vec::fma(dot_chunk<T>(chunk_at<T>(panel, k, chunk, lane), act[chunk]), Vec::set(act[chunk].scale),
-                   t);
+      t = Vec::fma(dot_chunk<T, true>(chunk_at<T>(panel, k, chunk, lane), act[chunk], 8),
+                   Vec::set(act[chunk].scale), t);
     }
   }
   for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
     Vec::F& t = total[lane / Vec::kLanes];
     if (T::kColumns < kChunk && whole * kChunk < k) {
-      Unpacked<T> w;
-      const int groups = groups_of(k, whole);
-      unpack<T>(chunk_at<T>(panel, k, whole, lane), groups, w);
-      Vec::store(tail[0], t);
-      dot_unpacked<T, 1>(w, nullptr, groups * 32 / T::kSub, act + whole, tail);
-      t = Vec::load_f32(tail[0]);
+      const Vec::F f =
+          dot_chunk<T, false>(chunk_at<T>(panel, k, whole, lane), act[whole], groups_of(k, whole));
+      t = Vec::fma(f, Vec::set(act[whole].scale), t);
     }
     Vec::store(y + lane, t);
   }
