@@ -42,21 +42,22 @@ void prompt_product(benchmark::State& state, Isa isa, int d_out, int64_t k, int 
 }
 
 // The same with a stored type's panels, expanded on the way: 4096 × 4096, the panel of 16 random rows again and again.
-void typed_product(benchmark::State& state, Isa isa, DType type, int n_rows) {
+void typed_product(benchmark::State& state, Isa isa, DType type, int n_rows, bool int8) {
   constexpr int d_out = 4096, k = 4096;
   const Kernels& kernels = *kernels_for(isa);
+  const PromptKernels& prompt = int8 ? kernels.prompt_int8 : kernels.prompt;
   const size_t panel_bytes = panel_layout(type).bytes(k);
-  AlignedBytes w(panel_bytes * d_out / kPanelRows), packed(kernels.prompt.packed_bytes(n_rows, k)),
-      scratch(kernels.prompt.scratch_bytes(n_rows, k));
+  AlignedBytes w(panel_bytes * d_out / kPanelRows), packed(prompt.packed_bytes(n_rows, k)),
+      scratch(prompt.scratch_bytes(n_rows, k));
   const auto rows = random_rows(type, kPanelRows, k, 1);
   pack_panel(type, rows.data(), kPanelRows, k, w.data());
   for (int p = 1; p < d_out / kPanelRows; p++) std::memcpy(w.data() + p * panel_bytes, w.data(), panel_bytes);
   std::vector<float> x(static_cast<size_t>(n_rows) * k, 0.5f), y(static_cast<size_t>(n_rows) * d_out);
   for (auto _ : state) {
     for (int strip = 0; strip < (n_rows + 15) / 16; strip++)
-      kernels.prompt.pack_strip(x.data(), k, n_rows, k, strip, packed.data());
-    kernels.prompt.multiply(kernels.weights[static_cast<int>(type)], w.data(), panel_bytes, 0,
-                            d_out / kPanelRows, k, packed.data(), n_rows, y.data(), d_out, scratch.data());
+      prompt.pack_strip(x.data(), k, n_rows, k, strip, packed.data());
+    prompt.multiply(kernels.weights[static_cast<int>(type)], w.data(), panel_bytes, 0, d_out / kPanelRows, k,
+                    packed.data(), n_rows, y.data(), d_out, scratch.data());
     benchmark::ClobberMemory();
   }
   state.counters["GFLOPS"] =
@@ -84,11 +85,13 @@ int register_all() {
     const Kernels* kernels = kernels_for(isa);
     if (!kernels) continue;
     for (const DType type : all_types())
-      for (int n_rows : {48, kPrompt}) {
-        const std::string name = std::string("typed/") + kernels->name + '/' + dtype_info(type).name +
-                                 "/rows:" + std::to_string(n_rows);
-        benchmark::RegisterBenchmark(name.c_str(), typed_product, isa, type, n_rows);
-      }
+      for (int n_rows : {48, kPrompt})
+        for (const bool int8 : {false, true}) {
+          if (int8 && kernels->weights[static_cast<int>(type)].expand_codes == nullptr) continue;
+          const std::string name = std::string(int8 ? "int8/" : "typed/") + kernels->name + '/' +
+                                   dtype_info(type).name + "/rows:" + std::to_string(n_rows);
+          benchmark::RegisterBenchmark(name.c_str(), typed_product, isa, type, n_rows, int8);
+        }
   }
   return 0;
 }

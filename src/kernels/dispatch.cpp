@@ -29,25 +29,27 @@ struct Level {
   bool available;
   const WeightTable* weights;
   QuantizeRows quantize_x16;
-  const PromptKernels *prompt, *prompt_fixed16;
+  const PromptKernels *prompt, *prompt_fixed16, *prompt_int8;
   const AttentionKernels *attention, *attention_f16;
   const GemmKernel* gemm_bf16;
 };
 
 std::array<Level, kLevels> make_levels() {
   const CpuFeatures& cpu = cpu_features();
-  return {{{Isa::scalar, "scalar", true, weights_scalar(), quantize_x16_scalar(), prompt_scalar(),
-            prompt_fixed16_scalar(), attention_scalar(), attention_f16_scalar(), gemm_bf16_scalar()},
-           {Isa::avx2, "avx2", cpu.avx2, weights_avx2(), quantize_x16_avx2(), prompt_avx2(),
-            prompt_fixed16_avx2(), attention_avx2(), attention_f16_avx2(), nullptr},
-           {Isa::avx512, "avx512", cpu.avx512, weights_avx512(), quantize_x16_avx512(), prompt_avx512(),
-            prompt_fixed16_avx512(), attention_avx512(), attention_f16_avx512(), nullptr},
-           {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16, weights_avx512_bf16(), nullptr,
-            prompt_avx512_bf16(), nullptr, attention_avx512_bf16(), nullptr, gemm_bf16_avx512()},
-           {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), nullptr, attention_amx(), nullptr,
-            gemm_bf16_amx()},
-           {Isa::neon, "neon", cpu.neon, weights_neon(), nullptr, prompt_neon(), nullptr, attention_neon(),
-            attention_f16_neon(), nullptr}}};
+  return {
+      {{Isa::scalar, "scalar", true, weights_scalar(), quantize_x16_scalar(), prompt_scalar(),
+        prompt_fixed16_scalar(), prompt_int8_scalar(), attention_scalar(), attention_f16_scalar(),
+        gemm_bf16_scalar()},
+       {Isa::avx2, "avx2", cpu.avx2, weights_avx2(), quantize_x16_avx2(), prompt_avx2(),
+        prompt_fixed16_avx2(), prompt_int8_avx2(), attention_avx2(), attention_f16_avx2(), nullptr},
+       {Isa::avx512, "avx512", cpu.avx512, weights_avx512(), quantize_x16_avx512(), prompt_avx512(),
+        prompt_fixed16_avx512(), prompt_int8_avx512(), attention_avx512(), attention_f16_avx512(), nullptr},
+       {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16, weights_avx512_bf16(), nullptr,
+        prompt_avx512_bf16(), nullptr, nullptr, attention_avx512_bf16(), nullptr, gemm_bf16_avx512()},
+       {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), nullptr, nullptr, attention_amx(), nullptr,
+        gemm_bf16_amx()},
+       {Isa::neon, "neon", cpu.neon, weights_neon(), nullptr, prompt_neon(), nullptr, nullptr,
+        attention_neon(), attention_f16_neon(), nullptr}}};
 }
 
 void lay_weights(const WeightTable& from, Kernels& to) {
@@ -89,6 +91,7 @@ void lay_over(const Level& level, Kernels& k) {
   if (level.quantize_x16 != nullptr) k.quantize_x16 = level.quantize_x16;
   if (level.prompt != nullptr) k.prompt = *level.prompt;
   if (level.prompt_fixed16 != nullptr) k.prompt_fixed16 = *level.prompt_fixed16;
+  if (level.prompt_int8 != nullptr) k.prompt_int8 = *level.prompt_int8;
   lay_attention(level, k);
   if (const RowKernels* rows = rows_highway(level.isa)) k.rows = *rows;
   if (const GemmKernel* gemm = gemm_highway(level.isa)) k.gemm = *gemm;

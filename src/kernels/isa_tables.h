@@ -29,6 +29,10 @@ const PromptKernels* prompt_fixed16_scalar() noexcept;
 const PromptKernels* prompt_fixed16_avx2() noexcept;    ///< vpmaddwd
 const PromptKernels* prompt_fixed16_avx512() noexcept;  ///< vpdpwssd; avx512_bf16 and amx share it
 
+const PromptKernels* prompt_int8_scalar() noexcept;
+const PromptKernels* prompt_int8_avx2() noexcept;
+const PromptKernels* prompt_int8_avx512() noexcept;  ///< vpdpbusd; avx512_bf16 and amx share it
+
 const AttentionKernels* attention_scalar() noexcept;
 const AttentionKernels* attention_avx2() noexcept;
 const AttentionKernels* attention_avx512() noexcept;

@@ -86,6 +86,11 @@ struct WeightKernels {
   /// smaller than bf16's; other types on levels where pairs of integers are faster than bf16 or f32 products.
   void (*expand_fixed16)(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end,
                          int16_t* lines) noexcept;
+  /// Prompts in 8 bits, types with integer codes (else null): columns [k_begin, k_end) (multiples of 32) as the
+  /// file's codes, signed, with scales and minima as f32 (int8_blocks.h); the same bits on every ISA.
+  void (*expand_codes)(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end,
+                       int8_t* blocks) noexcept = nullptr;
+  bool two_scales = false, has_minimum = false;  ///< of such a block of 32 columns
 };
 
 /// Rows to x16. x has k values per row; out[chunk · n_rows + m].
@@ -94,8 +99,8 @@ using QuantizeRows = void (*)(const float* x, ptrdiff_t ldx, int n_rows, int64_t
 
 /// The prompt product: bf16 tiles of weights against packed activations, one f32 accumulator per output that
 /// takes 32 columns at a time in ascending order. In 16-bit fixed point: y = fma(Σ w·x of 64 columns, an exact integer,
-/// w_scale · x_scale, y), blocks ascending, so that every ISA gives the same bits. The bits of a row depend neither on
-/// n_rows nor on the blocking.
+/// w_scale · x_scale, y), blocks ascending, so that every ISA gives the same bits. In 8 bits likewise, as int8_blocks.h
+/// says. The bits of a row depend neither on n_rows nor on the blocking.
 struct PromptKernels {
   const char* name;
   /// Bytes of n_rows packed rows (rounded up to strips of 16), and of one thread's scratch for products of
@@ -230,6 +235,7 @@ struct Kernels {
   QuantizeRows quantize_x16;
   PromptKernels prompt;
   PromptKernels prompt_fixed16;                     ///< for weights that have expand_fixed16
+  PromptKernels prompt_int8;                        ///< on request, for weights that have expand_codes
   AttentionKernels attention;                       ///< bf16 cache, every class but f32
   AttentionKernels attention_f16;                   ///< f16 cache, f32 products: for files of F16 matrices
   AttentionKernels attention_q8_0, attention_q4_0;  ///< caches of codes, multiplied as bf16

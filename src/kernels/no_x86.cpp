@@ -18,6 +18,8 @@ const PromptKernels* prompt_avx512_bf16() noexcept { return nullptr; }
 const PromptKernels* prompt_amx() noexcept { return nullptr; }
 const PromptKernels* prompt_fixed16_avx2() noexcept { return nullptr; }
 const PromptKernels* prompt_fixed16_avx512() noexcept { return nullptr; }
+const PromptKernels* prompt_int8_avx2() noexcept { return nullptr; }
+const PromptKernels* prompt_int8_avx512() noexcept { return nullptr; }
 
 const GemmKernel* gemm_bf16_avx512() noexcept { return nullptr; }
 const GemmKernel* gemm_bf16_amx() noexcept { return nullptr; }

@@ -14,8 +14,8 @@
 // chunk, nor the number of rows or panels in a register tile, nor the split between threads changes a bit.
 //
 // An engine gives:
-//   Value                      element of packed activations and of B (float, uint16_t for bf16, int16_t)
-//   kUnit                      values of k that lie side by side (1; 2 for a dot product of pairs)
+//   Value                      element of packed activations and of B (float, uint16_t for bf16, int16_t, int8_t)
+//   kUnit                      values of k that lie side by side (1; 2 or 4 for a dot product)
 //   kPadded, stored(columns)   K is padded to a multiple of kPadded; values that so many columns of a row take
 //   kRows, kPanels             register tile
 //   kGroup, kChunk             panels and columns that are expanded at once
@@ -25,6 +25,7 @@
 //   tile<R, P>(tile)                      the register tile
 #pragma once
 #include "kernels/fixed16.h"
+#include "kernels/int8_blocks.h"
 #include "kernels/kernels.h"
 
 namespace liuli::kernels {
@@ -44,6 +45,7 @@ struct RegisterTile {
   ptrdiff_t ldc_in;
   float* c_out;
   ptrdiff_t ldc_out;
+  const WeightKernels* weight;
 };
 
 /// Columns of an engine that multiplies values as they are.
@@ -64,6 +66,18 @@ struct FixedColumns {
   static void expand(const WeightKernels& weight, const uint8_t* panel, int64_t k, int64_t k0, int64_t k1,
                      int16_t* b) {
     weight.expand_fixed16(panel, k, k0, k1, b);
+  }
+};
+
+/// Columns in 8 bits: fours, and lines of scales after each block.
+struct Int8Columns {
+  using Value = int8_t;
+  static constexpr int kUnit = 4, kPadded = kInt8Block;
+  static constexpr bool kBf16Activations = false;
+  static constexpr int64_t stored(int64_t columns) { return columns / kInt8Block * (kInt8Bytes / kStrip); }
+  static void expand(const WeightKernels& weight, const uint8_t* panel, int64_t k, int64_t k0, int64_t k1,
+                     int8_t* b) {
+    weight.expand_codes(panel, k, k0, k1, b);
   }
 };
 
@@ -141,7 +155,8 @@ struct BlockedPrompt {
                       first ? nullptr : sums,
                       columns,
                       last ? out : sums,
-                      last ? p.ldy : columns};
+                      last ? p.ldy : columns,
+                      &p.weight};
       find_tile<Engine::kRows, Engine::kPanels>(rows, end - begin)(tile);
     }
   }

@@ -6,11 +6,13 @@ namespace liuli::kernels {
 
 void set_decode_avx2(WeightTable& table) noexcept;
 void set_lattice_avx2(WeightTable& table) noexcept;
+void set_expand_int8_avx2(WeightTable& table) noexcept;
 void set_float_avx2(WeightTable& table) noexcept;  ///< decode_f32, product_f32 and expand_bf16
 
 void set_decode_avx512(WeightTable& table) noexcept;
 void set_lattice_avx512(WeightTable& table) noexcept;
 void set_float_avx512(WeightTable& table) noexcept;
+void set_expand_int8_avx512(WeightTable& table) noexcept;
 
 void set_decode_neon(WeightTable& table) noexcept;
 void set_lattice_neon(WeightTable& table) noexcept;

@@ -5,7 +5,10 @@
 namespace liuli::kernels {
 
 const WeightTable* weights_avx2() noexcept {
-  static const WeightLevel level("vpmaddwd", set_decode_avx2, set_lattice_avx2, set_float_avx2);
+  static const WeightLevel level("vpmaddwd", set_decode_avx2, set_lattice_avx2, [](WeightTable& t) noexcept {
+    set_float_avx2(t);
+    set_expand_int8_avx2(t);
+  });
   return level.table();
 }
 
@@ -13,6 +16,7 @@ const WeightTable* weights_avx512() noexcept {
   static const WeightLevel level("VNNI", set_decode_avx512, set_lattice_avx512, [](WeightTable& t) noexcept {
     set_float_avx512(t);
     set_expand_fixed16_avx512(t);
+    set_expand_int8_avx512(t);
   });
   return level.table();
 }

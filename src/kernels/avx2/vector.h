@@ -139,6 +139,11 @@ struct Vec {
     return _mm256_blend_epi16(_mm256_cvtps_epi32(even), _mm256_slli_epi32(_mm256_cvtps_epi32(odd), 16), 0xaa);
   }
 
+  /// sum + 128 times the four signed bytes of every lane; no pair of them leaves 16 bits.
+  LIULI_INLINE I add_128_times_bytes(I sum, I v) {
+    return add(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(bytes(128), v), _mm256_set1_epi16(1)));
+  }
+
   /// A dot product of unsigned codes and x16 activations. 255 · 32512 · 32 < 2^31: it cannot overflow.
   /// (vpmaddubsw would saturate: 2 · 255 · 127 > 2^15.)
   using Sum = I;

@@ -157,6 +157,9 @@ struct Vec {
                                    _mm512_slli_epi32(_mm512_cvtps_epi32(odd), 16));
   }
 
+  /// sum + 128 times the four signed bytes of every lane.
+  LIULI_INLINE I add_128_times_bytes(I sum, I v) { return _mm512_dpbusd_epi32(sum, bytes(128), v); }
+
   /// A dot product of unsigned codes and x16 activations: the high plane's sum and the low plane's.
   struct Sum {
     I high, low;

@@ -8,6 +8,7 @@
 #include "kernels/panels.h"
 #include "kernels/scalar/block_codes.h"
 #include "kernels/scalar/fixed16.h"
+#include "kernels/scalar/int8_blocks.h"
 
 namespace liuli::kernels {
 namespace {
@@ -143,6 +144,38 @@ void expand_fixed16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_
   }
 }
 
+// The 32 columns from `first` on of a chunk's codes.
+Int8Weights int8_weights(const BlockCodesType& type, const BlockCodes& codes, int first) {
+  Int8Weights w{};
+  for (int i = 0; i < kInt8Block; i++)
+    w.code[i] = static_cast<int8_t>(codes.code[first + i] - type.offset);
+  for (int half = 0; half < kInt8Block / type.sub; half++) {
+    w.scale[half] = codes.scale[first / type.sub + half];
+    w.minimum[half] = type.has_minimum ? codes.minimum[first / type.sub + half] : 0.0f;
+  }
+  return w;
+}
+
+template <DType type>
+void expand_codes(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end, int8_t* blocks) noexcept {
+  const BlockCodesType& codes_type = *block_codes_type(type);
+  for (int lane = 0; lane < kPanelRows; lane++) {
+    uint8_t file_blocks[kMaxChunkBytes];
+    BlockCodes codes;
+    for (int64_t at = k_begin; at < k_end; at += kInt8Block) {
+      const int64_t chunk = at / kChunk;
+      if (at < k && (at == k_begin || at % kChunk == 0)) {
+        unpack_chunk(type, panel, k, chunk, lane, file_blocks);
+        codes_type.split(file_blocks, chunk_columns(k, chunk), codes);
+      }
+      const Int8Weights w =
+          at < k ? int8_weights(codes_type, codes, static_cast<int>(at % kChunk)) : Int8Weights{};
+      int8_store(w, codes_type.sub == 16, codes_type.has_minimum, lane,
+                 blocks + (at - k_begin) / kInt8Block * kInt8Bytes);
+    }
+  }
+}
+
 // ---- the table ------------------------------------------------------------------------------------------
 
 template <int id>
@@ -152,7 +185,10 @@ void set_kernels(WeightTable& table) {
   WeightKernels& w = table.by_type[id];
   w = {"scalar, f32", false, false, nullptr, decode_f32<type>, product_f32<type>, expand_bf16<type>, nullptr};
   if (type == DType::f16) w.expand_fixed16 = expand_fixed16<type>;
-  if (block_codes_type(type) != nullptr) {
+  if (const BlockCodesType* codes = block_codes_type(type)) {
+    w.expand_codes = expand_codes<type>;
+    w.two_scales = codes->sub == 16;
+    w.has_minimum = codes->has_minimum;
     w.name = "scalar, integers";
     w.integer_decode = true;
     w.decode_x16 = decode_x16<type>;
