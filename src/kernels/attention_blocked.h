@@ -22,10 +22,12 @@
 //   begin(units), end()  around a batch
 //
 // 16-bit pages are multiplied where they lie. Pages of codes become bf16 pages in scratch, a block for all units of a
-// batch; the decode class multiplies the codes themselves (attention_codes.h).
+// batch; the decode class multiplies the codes themselves (attention_codes.h). Shared values are turned into scratch
+// (kv_shared.h).
 #pragma once
 #include "kernels/kv_codes.h"
 #include "kernels/kv_pages.h"
+#include "kernels/kv_shared.h"
 
 namespace liuli::kernels {
 namespace {
@@ -53,13 +55,23 @@ inline typename Lanes::V exp_below(typename Lanes::V t, typename Lanes::V max) {
   return exp2_nonpositive<Lanes>(Lanes::mul(Lanes::sub(t, max), Lanes::set1(kLog2E)));
 }
 
-/// The forms of a page: how a position gets in and out, how a line becomes two registers (as pairs are taken: the first
-/// members, the second), and whether weights are rounded to it before they multiply.
-struct Bf16Pages {
+/// Where the values of a 16-bit page begin, and their bytes.
+struct WordPages {
+  static size_t values_at(PageShape shape) {
+    return kPagePositions * sizeof(uint16_t) * static_cast<size_t>((shape.head_dim + 31) / 32 * 32);
+  }
+  static size_t value_bytes(PageShape shape) {
+    return kPagePositions * sizeof(uint16_t) * static_cast<size_t>((shape.value_dim + 15) / 16 * 16);
+  }
+};
+
+/// The forms of a page: how a position gets in and out, how shared values are turned, how a line becomes two registers (as
+/// pairs are taken: the first members, the second), and whether weights are rounded to it before they multiply.
+struct Bf16Pages : WordPages {
   static constexpr bool kExpands = false;
   static constexpr auto bytes = &kv_page_bytes;
-  static size_t values_at(int head_dim, int) {
-    return kPagePositions * sizeof(uint16_t) * ((head_dim + 31) / 32 * 32);
+  static void turn(const uint16_t* keys, PageShape shape, uint16_t* values) {
+    turn_page(keys, shape, values, turn_bf16);
   }
   static constexpr auto append = &bf16_page_append;
   static constexpr auto read = &bf16_page_read;
@@ -69,11 +81,11 @@ struct Bf16Pages {
     Lanes::widen_bf16(line, even, odd);
   }
 };
-struct F16Pages {
+struct F16Pages : WordPages {
   static constexpr bool kExpands = false;
   static constexpr auto bytes = &kv_page_bytes;
-  static size_t values_at(int head_dim, int) {
-    return kPagePositions * sizeof(uint16_t) * ((head_dim + 31) / 32 * 32);
+  static void turn(const uint16_t* keys, PageShape shape, uint16_t* values) {
+    turn_page(keys, shape, values, turn_f16);
   }
   static constexpr auto append = &f16_page_append;
   static constexpr auto read = &f16_page_read;
@@ -120,7 +132,7 @@ struct GroupView {
   // Few units: the pages come from memory, and the next lines are asked for at reading pace. A page is read
   // in runs of 1–4 KiB, too short for the hardware to follow: 9 → 16 GB/s (head_dim 64), 11 → 19 (128) of 22
   // GB/s plain reading.
-  bool fetch;
+  bool fetch_values, fetch_next;  // while keys are read; while values are
 
   // What to fetch while a page's keys (values) are read: its values (the next block's keys).
   const uint16_t* after_keys(int page) const { return pages.values[page]; }
@@ -147,21 +159,25 @@ struct BlockedAttention {
     float* z;
     float* scores;
     Weight* p;
-    uint16_t* expanded;  // pages of a block, where they are not read as they lie
+    uint16_t* pages_in_scratch;  // what of a block is not read as it lies
     BlockPages pages;
     int first_unit, units;
     float m[kBatch], l[kBatch];
     int begin[kBatch], end[kBatch];  // visible keys, by absolute position
   };
 
-  static size_t scratch_bytes(int head_dim, int value_dim, int) noexcept {
-    return sizeof(Query) * kBatch * Engine::query_row(padded(head_dim, 32)) +
-           sizeof(float) * kBatch * padded(value_dim, 16) +
+  static size_t scratch_bytes(PageShape shape, int) noexcept {
+    return sizeof(Query) * kBatch * Engine::query_row(padded(shape.head_dim, 32)) +
+           sizeof(float) * kBatch * padded(shape.value_dim, 16) +
            (sizeof(float) + sizeof(Weight)) * Engine::kGroup * kBlock +
-           (Cache::kExpands ? kBlockPages * page_values(head_dim, value_dim) * sizeof(uint16_t) : 0);
+           kBlockPages * scratch_words(shape) * sizeof(uint16_t);
   }
-  static size_t page_values(int head_dim, int value_dim) {  // of an expanded page
-    return static_cast<size_t>(kPagePositions) * (padded(head_dim, 32) + padded(value_dim, 16));
+  static size_t scratch_words(PageShape shape) {  // of one page
+    if constexpr (Cache::kExpands)
+      return static_cast<size_t>(kPagePositions) *
+             static_cast<size_t>(padded(shape.head_dim, 32) + padded(shape.value_dim, 16));
+    else
+      return shape.shared_values ? Cache::value_bytes(shape) / sizeof(uint16_t) : 0;
   }
 
   static Batch make_batch(const AttentionArgs& args, void* scratch) {
@@ -170,8 +186,8 @@ struct BlockedAttention {
     auto* z = reinterpret_cast<float*>(q + kBatch * Engine::query_row(key_dim));
     float* scores = z + kBatch * value_dim;
     auto* p = reinterpret_cast<Weight*>(scores + Engine::kGroup * kBlock);
-    auto* expanded = reinterpret_cast<uint16_t*>(p + Engine::kGroup * kBlock);
-    return {args, key_dim, value_dim, q, z, scores, p, expanded, {}, 0, 0, {}, {}, {}, {}};
+    auto* pages = reinterpret_cast<uint16_t*>(p + Engine::kGroup * kBlock);
+    return {args, key_dim, value_dim, q, z, scores, p, pages, {}, 0, 0, {}, {}, {}, {}};
   }
 
   static void find_visible(Batch& b, int r) {
@@ -289,35 +305,43 @@ struct BlockedAttention {
     return {begin / kPagePositions, (end + kPagePositions - 1) / kPagePositions};
   }
 
-  static void expand_keys(const Batch& b, int block, int page) {
-    const CodeLayout at = code_layout(b.args.head_dim, b.args.value_dim, Cache::kTileBytes);
-    const uint8_t* from = page_of(b, block, page);
-    CodeExpansion<Lanes, Cache>::keys(from, at, const_cast<uint16_t*>(b.pages.keys[page]),
-                                      from + at.values());
+  // A page of codes as a bf16 page.
+  static void expand(Batch& b, int block, int page, uint16_t* keys) {
+    using Expansion = CodeExpansion<Lanes, Cache>;
+    const PageShape shape = b.args.page_shape();
+    const CodeLayout at = code_layout(shape, Cache::kTileBytes);
+    const uint8_t *from = page_of(b, block, page), *next = next_page(b, block, page);
+    uint16_t* values = keys + kPagePositions * b.key_dim;
+    b.pages.keys[page] = keys;
+    b.pages.values[page] = values;
+    Expansion::keys(from, at, keys, shape.shared_values ? next : from + at.values());
+    if (shape.shared_values)
+      Bf16Pages::turn(keys, shape, values);
+    else
+      Expansion::values(from, at, values, next);
   }
-  static void expand_values(const Batch& b, int block, int page) {
-    const CodeLayout at = code_layout(b.args.head_dim, b.args.value_dim, Cache::kTileBytes);
-    CodeExpansion<Lanes, Cache>::values(
-        page_of(b, block, page), at, const_cast<uint16_t*>(b.pages.values[page]), next_page(b, block, page));
+
+  static void open_page(Batch& b, int block, int page, uint16_t* turned) {
+    const PageShape shape = b.args.page_shape();
+    const uint8_t* lies = page_of(b, block, page);
+    b.pages.keys[page] = reinterpret_cast<const uint16_t*>(lies);
+    b.pages.next[page] = reinterpret_cast<const uint16_t*>(next_page(b, block, page));
+    b.pages.values[page] = reinterpret_cast<const uint16_t*>(lies + Cache::values_at(shape));
+    if (!shape.shared_values) return;
+    Cache::turn(b.pages.keys[page], shape, turned);
+    b.pages.values[page] = turned;
   }
 
   // Says where the products find the block's pages.
   static void open_block(Batch& b, int block) {
     const Pages seen = seen_pages(b, block, 0, b.units);
+    const size_t words = scratch_words(b.args.page_shape());
     for (int page = seen.begin; page < seen.end; page++) {
-      if constexpr (Cache::kExpands) {
-        uint16_t* keys = b.expanded + page * page_values(b.args.head_dim, b.args.value_dim);
-        b.pages.keys[page] = keys;
-        b.pages.values[page] = keys + kPagePositions * b.key_dim;
-        expand_keys(b, block, page);
-        expand_values(b, block, page);
-      } else {
-        const uint8_t* lies = page_of(b, block, page);
-        const size_t values_at = Cache::values_at(b.args.head_dim, b.args.value_dim);
-        b.pages.keys[page] = reinterpret_cast<const uint16_t*>(lies);
-        b.pages.values[page] = reinterpret_cast<const uint16_t*>(lies + values_at);
-        b.pages.next[page] = reinterpret_cast<const uint16_t*>(next_page(b, block, page));
-      }
+      uint16_t* scratch = b.pages_in_scratch + static_cast<size_t>(page) * words;
+      if constexpr (Cache::kExpands)
+        expand(b, block, page, scratch);
+      else
+        open_page(b, block, page, scratch);
     }
   }
 
@@ -325,6 +349,8 @@ struct BlockedAttention {
   static void attend_group(Batch& b, int block, int r0, int units) {
     const Pages seen = seen_pages(b, block, r0, units);
     if (seen.begin >= seen.end) return;
+    constexpr bool lies = !Cache::kExpands;
+    const bool shared = b.args.shared_values, alone = b.units <= Engine::kGroup && !shared;
     const GroupView<Engine> group{b.pages,
                                   seen.begin,
                                   seen.end,
@@ -336,7 +362,8 @@ struct BlockedAttention {
                                   b.scores,
                                   b.p,
                                   b.z + r0 * b.value_dim,
-                                  b.units <= Engine::kGroup && !Cache::kExpands};
+                                  lies && alone,
+                                  lies && (alone || (shared && r0 + units == b.units))};
     Engine::scores(group);
     for (int r = 0; r < units; r++) {
       softmax_unit(b, r0 + r, b.scores + r * kBlock, b.p + r * kBlock, block, seen.begin * kPagePositions,

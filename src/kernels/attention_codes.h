@@ -22,8 +22,13 @@ struct CodeDots {
   using Codes = CodesType;
   struct Pages : Codes {
     static constexpr bool kExpands = false, kRoundsWeights = false;
-    static size_t values_at(int head_dim, int value_dim) {
-      return code_layout(head_dim, value_dim, Codes::kTileBytes).values();
+    static size_t values_at(PageShape shape) { return code_layout(shape, Codes::kTileBytes).values(); }
+    static size_t value_bytes(PageShape shape) {
+      const CodeLayout at = code_layout(shape, Codes::kTileBytes);
+      return at.bytes() - at.values();
+    }
+    static void turn(const uint16_t* page, PageShape shape, uint16_t* values) {
+      turn_code_page<Codes>(bytes_of(page), shape, reinterpret_cast<uint8_t*>(values));
     }
   };
   using V = typename Lanes::V;
@@ -110,7 +115,7 @@ struct CodeDots {
 
   template <bool kFetch, int R>
   static void score_rows(const View& g) {
-    const CodeLayout at = code_layout(g.head_dim, g.value_dim, Codes::kTileBytes);
+    const CodeLayout at = code_layout({g.head_dim, g.value_dim}, Codes::kTileBytes);
     const int groups = g.key_dim / 32, row = query_row(g.key_dim);
     const auto tile = static_cast<ptrdiff_t>(at.tile);
     for (int page = g.page_begin; page < g.page_end; page++) {
@@ -198,7 +203,7 @@ struct CodeDots {
 
   template <bool kFetch, int R>
   static void value_page(const View& g, int page) {
-    const CodeLayout at = code_layout(g.head_dim, g.value_dim, Codes::kTileBytes);
+    const CodeLayout at = code_layout({g.head_dim, g.value_dim}, Codes::kTileBytes);
     const uint8_t *values = bytes_of(g.pages.values[page]), *next = bytes_of(g.after_values(page));
     const auto* scales = reinterpret_cast<const uint16_t*>(values + (at.value_scales() - at.values()));
     alignas(64) int16_t weights[R * kPagePositions];
@@ -242,8 +247,10 @@ struct CodeDots {
     }
     for (int page = g.page_begin; page < g.page_end; page++) value_page<kFetch, R>(g, page);
   }
-  static void scores(const View& g) { g.fetch ? scores_of<true, kRows>(g) : scores_of<false, kRows>(g); }
-  static void values(const View& g) { g.fetch ? values_of<true, kRows>(g) : values_of<false, kRows>(g); }
+  static void scores(const View& g) {
+    g.fetch_values ? scores_of<true, kRows>(g) : scores_of<false, kRows>(g);
+  }
+  static void values(const View& g) { g.fetch_next ? values_of<true, kRows>(g) : values_of<false, kRows>(g); }
 };
 
 /// The kernels of pages of codes: prompts by way of bf16 pages and Engine, generated tokens by CodeDots.
@@ -252,9 +259,9 @@ struct CodeAttentionOf {
   using Expanded = BlockedAttention<Engine, CodePages>;
   using AsTheyLie = BlockedAttention<Generated>;
 
-  static size_t scratch_bytes(int head_dim, int value_dim, int group) noexcept {
-    const size_t a = Expanded::scratch_bytes(head_dim, value_dim, group);
-    const size_t b = AsTheyLie::scratch_bytes(head_dim, value_dim, group);
+  static size_t scratch_bytes(PageShape shape, int group) noexcept {
+    const size_t a = Expanded::scratch_bytes(shape, group);
+    const size_t b = AsTheyLie::scratch_bytes(shape, group);
     return a > b ? a : b;
   }
   static constexpr AttentionKernels table(const char* name) {

@@ -53,10 +53,10 @@ struct Workspace {
   }
 };
 
-size_t scratch_bytes(int head_dim, int value_dim, int) noexcept {
-  const int64_t wide = std::max<int64_t>(kPagePositions, value_dim),
-                deep = std::max<int64_t>(kPagePositions, head_dim);
-  const size_t own = kBatch * (kBlock + (static_cast<size_t>(value_dim) + 15) / 16 * 16 + 2);
+size_t scratch_bytes(PageShape shape, int) noexcept {
+  const int64_t wide = std::max<int64_t>(kPagePositions, shape.value_dim),
+                deep = std::max<int64_t>(kPagePositions, shape.head_dim);
+  const size_t own = kBatch * (kBlock + (static_cast<size_t>(shape.value_dim) + 15) / 16 * 16 + 2);
   return sizeof(float) * (own + gemm_table()->scratch_floats(kBatch, wide, deep)) + 64;
 }
 
@@ -73,8 +73,15 @@ Visible visible(const AttentionArgs& args, int row) {
 const float* keys_of(const AttentionArgs& args, int page) {
   return reinterpret_cast<const float*>(args.pages[page]);
 }
-const float* values_of(const AttentionArgs& args, int page) {
-  return keys_of(args, page) + kPagePositions * args.head_dim;
+/// Values and the distance of two: shared ones are the keys' first dims.
+struct PageValues {
+  const float* at;
+  int64_t row;
+};
+PageValues values_of(const AttentionArgs& args, int page) {
+  const float* keys = keys_of(args, page);
+  if (args.shared_values) return {keys, args.head_dim};
+  return {keys + kPagePositions * args.head_dim, args.value_dim};
 }
 
 /// p = exp(s − max) over a block; returns Σ p, lane by lane in a fixed order.
@@ -128,10 +135,12 @@ void attend_block(const AttentionArgs& args, const Batch& b, int block, Visible 
                    args.head_dim, w.scores + page * kPagePositions - block, kBlock},
                   w.gemm);
   for (int u = 0; u < b.units; u++) finish_unit(args, b, u, block, w);
-  for (int page = first_page; page <= last_page; page++)
+  for (int page = first_page; page <= last_page; page++) {
+    const PageValues values = values_of(args, page);
     gemm.multiply({b.units, args.value_dim, kPagePositions, w.scores + page * kPagePositions - block, kBlock,
-                   1, values_of(args, page), args.value_dim, 1, w.z, args.value_dim, true},
+                   1, values.at, values.row, 1, w.z, args.value_dim, true},
                   w.gemm);
+  }
 }
 
 void attend_batch(const AttentionArgs& args, const Batch& b, void* memory) {

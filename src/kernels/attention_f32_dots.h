@@ -102,8 +102,10 @@ struct F32Dots {
     for (; d + kTiles <= g.value_dim / 16; d += kTiles) value_tiles<kFetch, R, kTiles>(g, d);
     for (; d < g.value_dim / 16; d++) value_tiles<kFetch, R, 1>(g, d);
   }
-  static void scores(const View& g) { g.fetch ? scores_of<true, kRows>(g) : scores_of<false, kRows>(g); }
-  static void values(const View& g) { g.fetch ? values_of<true, kRows>(g) : values_of<false, kRows>(g); }
+  static void scores(const View& g) {
+    g.fetch_values ? scores_of<true, kRows>(g) : scores_of<false, kRows>(g);
+  }
+  static void values(const View& g) { g.fetch_next ? values_of<true, kRows>(g) : values_of<false, kRows>(g); }
 };
 
 }  // namespace

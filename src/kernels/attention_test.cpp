@@ -64,11 +64,14 @@ struct Shape {
   int head_dim, value_dim, group = 4, window = 0;
   float soft_cap = 0;
   bool causal = true;
+  bool shared = false;  // values are the keys' first dims
+  PageShape page() const { return {head_dim, value_dim, shared}; }
 };
 
 void PrintTo(const Shape& s, std::ostream* out) {
   *out << "head_dim " << s.head_dim << " value_dim " << s.value_dim << " group " << s.group << " window "
-       << s.window << " soft_cap " << s.soft_cap << (s.causal ? " causal" : " bidirectional");
+       << s.window << " soft_cap " << s.soft_cap << (s.causal ? " causal" : " bidirectional")
+       << (s.shared ? " shared values" : "");
 }
 
 float* aligned(std::vector<float>& storage) {
@@ -86,10 +89,7 @@ std::vector<float> gaussian(size_t n, unsigned seed, float scale = 1) {
 // The cache of one kv head: n_keys positions.
 struct Cache {
   Cache(const AttentionKernels& attention, const Shape& s, int keys)
-      : kernels(attention),
-        shape(s),
-        n_keys(keys),
-        page_floats(attention.page_bytes(s.head_dim, s.value_dim) / 4) {
+      : kernels(attention), shape(s), n_keys(keys), page_floats(attention.page_bytes(s.page()) / 4) {
     const int n_pages = (n_keys + kPagePositions - 1) / kPagePositions;
     storage.resize(n_pages * page_floats + 16);
     for (int p = 0; p < n_pages; p++)
@@ -98,7 +98,7 @@ struct Cache {
     v = gaussian(size_t(n_keys) * s.value_dim, 2);
     for (int t = 0; t < n_keys; t++) {
       kernels.append(pages[t / kPagePositions], t % kPagePositions, &k[t * s.head_dim], &v[t * s.value_dim],
-                     s.head_dim, s.value_dim);
+                     s.page());
     }
     read_back();
   }
@@ -108,7 +108,7 @@ struct Cache {
     v.resize(size_t(n_keys) * shape.value_dim);
     for (int t = 0; t < n_keys; t++)
       kernels.read(pages[t / kPagePositions], t % kPagePositions, &k[t * shape.head_dim],
-                   &v[t * shape.value_dim], shape.head_dim, shape.value_dim);
+                   &v[t * shape.value_dim], shape.page());
   }
 
   const AttentionKernels& kernels;
@@ -146,6 +146,7 @@ AttentionArgs make_args(const Cache& cache, const Queries& queries) {
   args.group = s.group;
   args.head_dim = s.head_dim;
   args.value_dim = s.value_dim;
+  args.shared_values = s.shared;
   args.n_keys = cache.n_keys;
   args.causal = s.causal;
   args.window = s.window;
@@ -156,7 +157,7 @@ AttentionArgs make_args(const Cache& cache, const Queries& queries) {
 
 void attend(const Cache& cache, const AttentionArgs& args) {
   const Shape& s = cache.shape;
-  std::vector<float> scratch(cache.kernels.scratch_bytes(s.head_dim, s.value_dim, args.group) / 4 + 16, NAN);
+  std::vector<float> scratch(cache.kernels.scratch_bytes(s.page(), args.group) / 4 + 16, NAN);
   cache.kernels.attend(args, aligned(scratch));
 }
 
@@ -246,6 +247,9 @@ std::vector<Shape> shapes() {
   all.push_back({80, 80, 1, 0, 0, false});
   all.push_back({192, 128, 1});
   all.push_back({24, 72, 5, 64});
+  all.push_back({24, 16, 3, 0, 0, true, true});
+  all.push_back({70, 45, 5, 100, 0, true, true});
+  all.push_back({128, 128, 1, 0, 20.0f, false, true});
   return all;
 }
 
@@ -292,10 +296,10 @@ TEST(Attention, KeepsInF16PagesWhatF16CanHold) {
   const float given[] = {1.0f, -1.0009765625f, 1e-7f, 65504.0f, -7e4f, 1e30f},
               kept[] = {1.0f, -1.0009765625f, 1.1920928955078125e-7f, 65504.0f, -65504.0f, 65504.0f};
   const AttentionKernels& kernels = kernels_for(Isa::scalar)->attention_f16;
-  std::vector<float> storage(kernels.page_bytes(6, 6) / 4 + 16), k(6), v(6);
+  std::vector<float> storage(kernels.page_bytes({6, 6}) / 4 + 16), k(6), v(6);
   auto* page = reinterpret_cast<uint8_t*>(aligned(storage));
-  kernels.append(page, 63, given, given, 6, 6);
-  kernels.read(page, 63, k.data(), v.data(), 6, 6);
+  kernels.append(page, 63, given, given, {6, 6});
+  kernels.read(page, 63, k.data(), v.data(), {6, 6});
   EXPECT_EQ(k, std::vector<float>(kept, kept + 6));
   EXPECT_EQ(v, k);
 }
@@ -358,8 +362,7 @@ TEST(Attention, ShowsItsScoresMaximaAndSumsWithoutChangingABit) {
             ASSERT_NEAR(scores[u], want[u], 0.03) << level.name << " row " << i << " key " << u;
             max = std::max(max, double(scores[u]));
             total += pattern[u];
-            cache.kernels.read(cache.pages[u / 64], u % 64, k.data(), v.data(), shape.head_dim,
-                               shape.value_dim);
+            cache.kernels.read(cache.pages[u / 64], u % 64, k.data(), v.data(), shape.page());
             for (int d = 0; d < shape.value_dim; d++) again[d] += double(pattern[u]) * v[d];
           }
           EXPECT_EQ(watched.max[at], float(max)) << level.name;
@@ -382,7 +385,7 @@ TEST(Attention, KeepsWhatWasAppendedToBf16Precision) {
       const auto k = gaussian(64 * shape.head_dim, 1), v = gaussian(64 * shape.value_dim, 2);
       std::vector<float> got_k(shape.head_dim), got_v(shape.value_dim);
       for (int t = 0; t < 64; t++) {
-        cache.kernels.read(cache.pages[0], t, got_k.data(), got_v.data(), shape.head_dim, shape.value_dim);
+        cache.kernels.read(cache.pages[0], t, got_k.data(), got_v.data(), shape.page());
         for (int d = 0; d < shape.head_dim; d++) {
           const float want = k[t * shape.head_dim + d];
           EXPECT_NEAR(got_k[d], want, std::fabs(want) / 256);
@@ -419,7 +422,7 @@ TEST(Attention, KeepsCodesToHalfAStepOfTheirGroup) {
               << level.name << " dim " << d;
       };
       for (int t = 0; t < 64; t++) {
-        cache.kernels.read(cache.pages[0], t, got_k.data(), got_v.data(), shape.head_dim, shape.value_dim);
+        cache.kernels.read(cache.pages[0], t, got_k.data(), got_v.data(), shape.page());
         check(&k[t * shape.head_dim], got_k);
         check(&v[t * shape.value_dim], got_v);
       }
@@ -431,17 +434,17 @@ TEST(Attention, WritesAPositionOfCodesWithoutTouchingItsNeighbours) {
   const Kernels& scalar = *kernels_for(Isa::scalar);
   for (const AttentionKernels* kernels : {&scalar.attention_q8_0, &scalar.attention_q4_0}) {
     const int head_dim = 80, value_dim = 48;
-    const size_t bytes = kernels->page_bytes(head_dim, value_dim);
+    const size_t bytes = kernels->page_bytes({head_dim, value_dim});
     std::vector<uint8_t> ascending(bytes), scattered(bytes);
     const auto k = gaussian(64 * head_dim, 1), v = gaussian(64 * value_dim, 2);
     const std::vector<float> zero(head_dim);
     const auto put = [&](std::vector<uint8_t>& page, int t) {
-      kernels->append(page.data(), t, &k[t * head_dim], &v[t * value_dim], head_dim, value_dim);
+      kernels->append(page.data(), t, &k[t * head_dim], &v[t * value_dim], {head_dim, value_dim});
     };
     for (int t = 0; t < 64; t++) put(ascending, t);
     for (int t = 0; t < 64; t++) {
       put(scattered, t * 37 % 64);  // written, cleared as a roll-back does, and written again
-      kernels->append(scattered.data(), t * 37 % 64, zero.data(), zero.data(), head_dim, value_dim);
+      kernels->append(scattered.data(), t * 37 % 64, zero.data(), zero.data(), {head_dim, value_dim});
       put(scattered, t * 37 % 64);
     }
     EXPECT_EQ(ascending, scattered) << kernels->name;
@@ -452,14 +455,14 @@ TEST(Attention, KeepsFiniteInCodesWhatIsFinite) {
   const Kernels& scalar = *kernels_for(Isa::scalar);
   for (const AttentionKernels* kernels : {&scalar.attention_q8_0, &scalar.attention_q4_0}) {
     std::vector<float> given = {1e30f, -3.0f, 0.0f, 1e-30f}, k(4), v(4);
-    std::vector<uint8_t> page(kernels->page_bytes(4, 4));
-    kernels->append(page.data(), 5, given.data(), given.data(), 4, 4);
-    kernels->read(page.data(), 5, k.data(), v.data(), 4, 4);
+    std::vector<uint8_t> page(kernels->page_bytes({4, 4}));
+    kernels->append(page.data(), 5, given.data(), given.data(), {4, 4});
+    kernels->read(page.data(), 5, k.data(), v.data(), {4, 4});
     for (int d = 0; d < 4; d++) EXPECT_TRUE(std::isfinite(k[d]) && std::isfinite(v[d])) << kernels->name;
     EXPECT_GT(k[0], 1e5f);
     given[2] = NAN;
-    kernels->append(page.data(), 5, given.data(), given.data(), 4, 4);
-    kernels->read(page.data(), 5, k.data(), v.data(), 4, 4);
+    kernels->append(page.data(), 5, given.data(), given.data(), {4, 4});
+    kernels->read(page.data(), 5, k.data(), v.data(), {4, 4});
     EXPECT_TRUE(std::isnan(k[0]) && std::isnan(v[2])) << "a NaN stays to be seen";
   }
 }
@@ -478,6 +481,54 @@ TEST(Attention, OverCodesStaysCloseToF32KeysAndValues) {
           << level.name << ' ' << testing::PrintToString(shape);
     }
   }
+}
+
+// Pages that hold the key's beginning again as the value.
+Cache kept_twice(const AttentionKernels& kernels, Shape shape, int n_keys) {
+  shape.shared = false;
+  Cache cache(kernels, shape, n_keys);
+  const auto k = gaussian(size_t(n_keys) * shape.head_dim, 1);
+  for (int t = 0; t < n_keys; t++)
+    kernels.append(cache.pages[t / kPagePositions], t % kPagePositions, &k[t * shape.head_dim],
+                   &k[t * shape.head_dim], shape.page());
+  cache.read_back();
+  return cache;
+}
+
+TEST(Attention, OverSharedValuesHasTheBitsOfValuesKeptTwice) {
+  for (const Level& level : levels()) {
+    for (const auto& [head_dim, value_dim] : {std::pair{576, 512}, {24, 16}, {70, 45}, {33, 32}, {96, 96}}) {
+      for (const auto& [group, rows] : {std::pair{1, 1}, {3, 1}, {3, 70}, {128, 1}, {128, 2}}) {
+        if (head_dim == 576 && rows > 2) continue;  // enough of it
+        const Shape shape{head_dim, value_dim, group, 0, 0, true, true};
+        const int n_keys = head_dim == 576 ? 270 : 330;
+        const Cache shared(*level.kernels, shape, n_keys), twice = kept_twice(*level.kernels, shape, n_keys);
+        const Queries queries(shape, n_keys - rows, rows);
+        const std::vector<float> z = run(shared, queries, rows).z;
+        ASSERT_EQ(shared.k, twice.k) << level.name;
+        const bool codes = level.name.starts_with("q");
+        EXPECT_LE(error_against_double(shared, queries, z), !codes                              ? 1e-5
+                                                            : level.name.ends_with("generated") ? 1e-8
+                                                                                                : 6e-5)
+            << level.name << ' ' << testing::PrintToString(shape);
+        // (A group of 32 dims across the value's end has one scale instead of two.)
+        if (codes && value_dim % 32 != 0) continue;
+        ASSERT_EQ(shared.v, twice.v) << level.name;
+        EXPECT_EQ(z, run(twice, queries, rows).z) << level.name << ' ' << testing::PrintToString(shape);
+      }
+    }
+  }
+}
+
+TEST(Attention, KeepsSharedValuesOnce) {
+  const Kernels& scalar = *kernels_for(Isa::scalar);
+  const PageShape shape{576, 512, true};
+  EXPECT_EQ(scalar.attention.page_bytes(shape), 64u * 576 * 2);
+  EXPECT_EQ(scalar.attention_f16.page_bytes(shape), 64u * 576 * 2);
+  EXPECT_EQ(scalar.attention_f32.page_bytes(shape), 64u * 576 * 4);
+  EXPECT_EQ(scalar.attention_q8_0.page_bytes(shape), 64u * 576 / 32 * 34);
+  EXPECT_EQ(scalar.attention_q4_0.page_bytes(shape), 64u * 576 / 32 * 18);
+  EXPECT_EQ(exact_attention().page_bytes(shape), 64u * 576 * 4);
 }
 
 TEST(Attention, SurvivesScoresFarApart) {

@@ -120,6 +120,13 @@ struct PromptKernels {
 
 constexpr int kPagePositions = 64;  ///< positions per page of the KV cache
 
+/// What a position of a page holds: a key and a value; or, shared, a key whose first value_dim ≤ head_dim entries are the
+/// value too, kept once (latent attention).
+struct PageShape {
+  int head_dim, value_dim;
+  bool shared_values = false;
+};
+
 /// Queries of one key/value head's group at consecutive positions, against that head's pages.
 struct AttentionArgs {
   const float* q;  ///< row i, head g of the group: q + i · q_row + g · q_head, head_dim values
@@ -130,7 +137,8 @@ struct AttentionArgs {
   int first_position;  ///< position of row 0; row i sees keys up to first_position + i, unless bidirectional
   int n_rows, group;
   int head_dim, value_dim;
-  int n_keys;  ///< keys present; only a bidirectional row looks at all of them
+  bool shared_values = false;  ///< as PageShape
+  int n_keys;                  ///< keys present; only a bidirectional row looks at all of them
   bool causal;
   int window;  ///< 0: none; else key u is visible iff 0 ≤ t − u < window
   float scale,
@@ -141,6 +149,8 @@ struct AttentionArgs {
   float* scores = nullptr;
   float* row_max = nullptr;
   float* row_sum = nullptr;
+
+  PageShape page_shape() const { return {head_dim, value_dim, shared_values}; }
 };
 
 /// Attention over one cache form. A row walks blocks of 256 positions aligned to absolute position in
@@ -148,13 +158,12 @@ struct AttentionArgs {
 struct AttentionKernels {
   const char* name;
   /// Bytes of one page of one kv head; bytes of one thread's scratch.
-  size_t (*page_bytes)(int head_dim, int value_dim) noexcept;
-  size_t (*scratch_bytes)(int head_dim, int value_dim, int group) noexcept;
-  /// Writes position `slot` (0…63) of a page that was zeroed when new.
-  void (*append)(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
-                 int value_dim) noexcept;
+  size_t (*page_bytes)(PageShape shape) noexcept;
+  size_t (*scratch_bytes)(PageShape shape, int group) noexcept;
+  /// Writes position `slot` (0…63) of a page that was zeroed when new; v is not looked at where values are shared.
+  void (*append)(uint8_t* page, int slot, const float* k, const float* v, PageShape shape) noexcept;
   /// Reads it back as stored.
-  void (*read)(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept;
+  void (*read)(const uint8_t* page, int slot, float* k, float* v, PageShape shape) noexcept;
   void (*attend)(const AttentionArgs& args, void* scratch) noexcept;
   /// exp as `attend` computes it: pattern[i] = exp(scores[i] − max) / sum for i < n.
   void (*pattern)(const float* scores, float max, float sum, int n, float* out) noexcept;

@@ -105,10 +105,8 @@ struct Q4 : Codes4 {
 };
 
 template <class Form>
-void append(uint8_t* page, int slot, const float* k, const float* v, int head_dim, int value_dim) {
-  const CodeLayout at = code_layout(head_dim, value_dim, Form::kTileBytes);
+void append_key(uint8_t* page, const CodeLayout& at, int slot, const float* k, int head_dim) {
   auto* key_scales = reinterpret_cast<uint16_t*>(page + at.key_scales());
-  auto* value_scales = reinterpret_cast<uint16_t*>(page + at.value_scales());
   for (int d = 0; d < head_dim; d += kCodeGroup) {
     const Group g = Form::quantise({k + d, std::min(kCodeGroup, head_dim - d)});
     key_scales[key_spot(at, slot, d).scale] = g.scale;
@@ -117,6 +115,11 @@ void append(uint8_t* page, int slot, const float* k, const float* v, int head_di
       Form::put_key(page + to.tile * at.tile, to, g.codes[i]);
     }
   }
+}
+
+template <class Form>
+void append_value(uint8_t* page, const CodeLayout& at, int slot, const float* v, int value_dim) {
+  auto* value_scales = reinterpret_cast<uint16_t*>(page + at.value_scales());
   for (int d = 0; d < value_dim; d += kCodeGroup) {
     const Group g = Form::quantise({v + d, std::min(kCodeGroup, value_dim - d)});
     value_scales[value_spot(slot, d).scale] = g.scale;
@@ -127,45 +130,56 @@ void append(uint8_t* page, int slot, const float* k, const float* v, int head_di
   }
 }
 
+template <class Form>
+void append(uint8_t* page, int slot, const float* k, const float* v, PageShape shape) {
+  const CodeLayout at = code_layout(shape, Form::kTileBytes);
+  append_key<Form>(page, at, slot, k, shape.head_dim);
+  if (!shape.shared_values) append_value<Form>(page, at, slot, v, shape.value_dim);
+}
+
 float number(uint16_t scale, int code) { return f16_to_f32(scale) * static_cast<float>(code); }
 
 template <class Form>
-void read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) {
-  const CodeLayout at = code_layout(head_dim, value_dim, Form::kTileBytes);
+void read(const uint8_t* page, int slot, float* k, float* v, PageShape shape) {
+  const CodeLayout at = code_layout(shape, Form::kTileBytes);
   const auto* key_scales = reinterpret_cast<const uint16_t*>(page + at.key_scales());
-  const auto* value_scales = reinterpret_cast<const uint16_t*>(page + at.value_scales());
-  for (int d = 0; d < head_dim; d++) {
+  for (int d = 0; d < shape.head_dim; d++) {
     const Spot of = key_spot(at, slot, d);
     k[d] = number(key_scales[of.scale], Form::key(page + of.tile * at.tile, of));
   }
-  for (int d = 0; d < value_dim; d++) {
+  if (shape.shared_values) {
+    std::copy_n(k, shape.value_dim, v);
+    return;
+  }
+  const auto* value_scales = reinterpret_cast<const uint16_t*>(page + at.value_scales());
+  for (int d = 0; d < shape.value_dim; d++) {
     const Spot of = value_spot(slot, d);
     v[d] = number(value_scales[of.scale], Form::value(page + at.values() + of.tile * at.tile, of));
   }
 }
 
+template <class Form>
+size_t page_bytes(PageShape shape) {
+  const CodeLayout at = code_layout(shape, Form::kTileBytes);
+  return shape.shared_values ? at.values() : at.bytes();
+}
+
 }  // namespace
 
-size_t q8_0_page_bytes(int head_dim, int value_dim) noexcept {
-  return code_layout(head_dim, value_dim, Q8::kTileBytes).bytes();
+size_t q8_0_page_bytes(PageShape shape) noexcept { return page_bytes<Q8>(shape); }
+void q8_0_page_append(uint8_t* page, int slot, const float* k, const float* v, PageShape shape) noexcept {
+  append<Q8>(page, slot, k, v, shape);
 }
-void q8_0_page_append(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
-                      int value_dim) noexcept {
-  append<Q8>(page, slot, k, v, head_dim, value_dim);
-}
-void q8_0_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept {
-  read<Q8>(page, slot, k, v, head_dim, value_dim);
+void q8_0_page_read(const uint8_t* page, int slot, float* k, float* v, PageShape shape) noexcept {
+  read<Q8>(page, slot, k, v, shape);
 }
 
-size_t q4_0_page_bytes(int head_dim, int value_dim) noexcept {
-  return code_layout(head_dim, value_dim, Q4::kTileBytes).bytes();
+size_t q4_0_page_bytes(PageShape shape) noexcept { return page_bytes<Q4>(shape); }
+void q4_0_page_append(uint8_t* page, int slot, const float* k, const float* v, PageShape shape) noexcept {
+  append<Q4>(page, slot, k, v, shape);
 }
-void q4_0_page_append(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
-                      int value_dim) noexcept {
-  append<Q4>(page, slot, k, v, head_dim, value_dim);
-}
-void q4_0_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept {
-  read<Q4>(page, slot, k, v, head_dim, value_dim);
+void q4_0_page_read(const uint8_t* page, int slot, float* k, float* v, PageShape shape) noexcept {
+  read<Q4>(page, slot, k, v, shape);
 }
 
 }  // namespace liuli::kernels

@@ -3,6 +3,7 @@
 //
 //   keys     [4 key tiles][padded head_dim / 32] tiles of codes; as many times 16 f16 scales, one per key
 //   values   [padded value_dim / 16][2] tiles of codes;          [padded value_dim / 32][64] f16 scales, one per key
+//            (none where values are shared: kv_shared.h)
 //
 // A tile has the 512 numbers of a bf16 page's tile (kv_pages.h), as code + kOffset: 8 lines of 16 keys × 4 dims (or
 // 16 dims × 4 keys). The four bytes are in the order 0 2 1 3: masked or shifted to 16 bits they are the pairs (0, 1) and
@@ -19,7 +20,7 @@ namespace {
 constexpr int kCodeGroup = 32;   // dims that share a scale
 constexpr int kTileCodes = 512;  // 16 lines of 32
 
-/// Where the parts of a page lie.
+/// Where the parts of a page lie; where its values would, if they are shared.
 struct CodeLayout {
   int key_dim, value_dim;  // padded to 32 and 16
   size_t tile;             // bytes of 512 codes
@@ -33,8 +34,8 @@ struct CodeLayout {
   size_t bytes() const { return value_scales() + value_groups() * kPagePositions * sizeof(uint16_t); }
 };
 
-inline CodeLayout code_layout(int head_dim, int value_dim, size_t tile) {
-  return {(head_dim + 31) / 32 * 32, (value_dim + 15) / 16 * 16, tile};
+inline CodeLayout code_layout(PageShape shape, size_t tile) {
+  return {(shape.head_dim + 31) / 32 * 32, (shape.value_dim + 15) / 16 * 16, tile};
 }
 
 // The lines of a tile as pairs: line 2 l + h of the bf16 page from the bytes of parity h.

@@ -40,41 +40,46 @@ size_t value_index(int slot, int d) {
 }
 
 template <class Form>
-void append(uint8_t* page, int slot, const float* k, const float* v, int head_dim, int value_dim) {
+void append(uint8_t* page, int slot, const float* k, const float* v, PageShape shape) {
   auto* keys = reinterpret_cast<uint16_t*>(page);
-  uint16_t* values = keys + key_values(head_dim);
-  for (int d = 0; d < head_dim; d++) keys[key_index<Form>(slot, d, head_dim)] = Form::narrow(k[d]);
-  for (int d = 0; d < value_dim; d++) values[value_index<Form>(slot, d)] = Form::narrow(v[d]);
+  for (int d = 0; d < shape.head_dim; d++)
+    keys[key_index<Form>(slot, d, shape.head_dim)] = Form::narrow(k[d]);
+  if (shape.shared_values) return;
+  uint16_t* values = keys + key_values(shape.head_dim);
+  for (int d = 0; d < shape.value_dim; d++) values[value_index<Form>(slot, d)] = Form::narrow(v[d]);
 }
 
 template <class Form>
-void read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) {
+void read(const uint8_t* page, int slot, float* k, float* v, PageShape shape) {
   const auto* keys = reinterpret_cast<const uint16_t*>(page);
-  const uint16_t* values = keys + key_values(head_dim);
-  for (int d = 0; d < head_dim; d++) k[d] = Form::widen(keys[key_index<Form>(slot, d, head_dim)]);
-  for (int d = 0; d < value_dim; d++) v[d] = Form::widen(values[value_index<Form>(slot, d)]);
+  for (int d = 0; d < shape.head_dim; d++) k[d] = Form::widen(keys[key_index<Form>(slot, d, shape.head_dim)]);
+  if (shape.shared_values) {
+    std::copy_n(k, shape.value_dim, v);
+    return;
+  }
+  const uint16_t* values = keys + key_values(shape.head_dim);
+  for (int d = 0; d < shape.value_dim; d++) v[d] = Form::widen(values[value_index<Form>(slot, d)]);
 }
 
 }  // namespace
 
-size_t kv_page_bytes(int head_dim, int value_dim) noexcept {
-  return (key_values(head_dim) + kPagePositions * padded(value_dim, kValueDims)) * sizeof(uint16_t);
+size_t kv_page_bytes(PageShape shape) noexcept {
+  const size_t values = shape.shared_values ? 0 : kPagePositions * padded(shape.value_dim, kValueDims);
+  return (key_values(shape.head_dim) + values) * sizeof(uint16_t);
 }
 
-void bf16_page_append(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
-                      int value_dim) noexcept {
-  append<Bf16>(page, slot, k, v, head_dim, value_dim);
+void bf16_page_append(uint8_t* page, int slot, const float* k, const float* v, PageShape shape) noexcept {
+  append<Bf16>(page, slot, k, v, shape);
 }
-void f16_page_append(uint8_t* page, int slot, const float* k, const float* v, int head_dim,
-                     int value_dim) noexcept {
-  append<F16>(page, slot, k, v, head_dim, value_dim);
+void f16_page_append(uint8_t* page, int slot, const float* k, const float* v, PageShape shape) noexcept {
+  append<F16>(page, slot, k, v, shape);
 }
 
-void bf16_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept {
-  read<Bf16>(page, slot, k, v, head_dim, value_dim);
+void bf16_page_read(const uint8_t* page, int slot, float* k, float* v, PageShape shape) noexcept {
+  read<Bf16>(page, slot, k, v, shape);
 }
-void f16_page_read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept {
-  read<F16>(page, slot, k, v, head_dim, value_dim);
+void f16_page_read(const uint8_t* page, int slot, float* k, float* v, PageShape shape) noexcept {
+  read<F16>(page, slot, k, v, shape);
 }
 
 }  // namespace liuli::kernels

@@ -128,6 +128,7 @@ kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const 
   args.group = static_cast<int>(a.n_heads / a.n_kv_heads);
   args.head_dim = static_cast<int>(a.head_dim);
   args.value_dim = static_cast<int>(a.value_dim);
+  args.shared_values = sequence.cache->shape().shared_values;
   args.n_keys = sequence.n_keys;
   args.causal = a.causal;
   args.window = a.sliding_window;
@@ -138,8 +139,8 @@ kernels::AttentionArgs attention_arguments(const Attention& a, int layer, const 
 
 AttentionScratch attention_scratch(const Attention& a, const Step& s) {
   const int group = static_cast<int>(a.n_heads / a.n_kv_heads);
-  const auto bytes = static_cast<int64_t>(
-      cache_kernels(s).scratch_bytes(static_cast<int>(a.head_dim), static_cast<int>(a.value_dim), group));
+  const auto bytes =
+      static_cast<int64_t>(cache_kernels(s).scratch_bytes(s.sequences.front().cache->shape().page(), group));
   const int64_t per_thread = round_up(bytes, 64);
   return {s.ops.scratch.array<uint8_t>(per_thread * s.ops.pool.size()), per_thread};
 }

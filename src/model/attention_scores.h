@@ -16,12 +16,9 @@ VisibleKeys visible_keys(const Attention& a, int position, int n_keys);
 /// f(position, k, v): keys and values of one head as they are stored.
 template <class F>
 void for_each_stored(const Attention& a, int layer, const SequenceRows& sequence, int64_t kv_head, F&& f) {
-  const auto& kernels = sequence.cache->kernels();
   std::vector<float> k(static_cast<size_t>(a.head_dim)), v(static_cast<size_t>(a.value_dim));
   for (int key = 0; key < sequence.n_keys; key++) {
-    const uint8_t* page = sequence.cache->pages(layer, kv_head)[key / kernels::kPagePositions];
-    kernels.read(page, key % kernels::kPagePositions, k.data(), v.data(), static_cast<int>(a.head_dim),
-                 static_cast<int>(a.value_dim));
+    sequence.cache->read(layer, kv_head, key, k.data(), v.data());
     f(key, k.data(), v.data());
   }
 }

@@ -12,8 +12,7 @@ using kernels::kPagePositions;
 namespace {
 // Pages lie one after another in a buffer: each starts on a line of its own.
 size_t head_page_bytes(const CacheShape& shape, const kernels::AttentionKernels& kernels) {
-  return static_cast<size_t>(
-      round_up(static_cast<int64_t>(kernels.page_bytes(shape.head_dim, shape.value_dim)), 64));
+  return static_cast<size_t>(round_up(static_cast<int64_t>(kernels.page_bytes(shape.page())), 64));
 }
 }  // namespace
 
@@ -75,7 +74,12 @@ void KvCache::copy_branch(const KvCache& trunk, int64_t layer, int first) {
 void KvCache::append(int64_t layer, int64_t kv_head, int position, const float* k, const float* v) {
   LIULI_CHECK(position >= 0 && position < length());
   kernels_->append(table_[index(layer, kv_head)][static_cast<size_t>(position / kPagePositions)],
-                   position % kPagePositions, k, v, shape_.head_dim, shape_.value_dim);
+                   position % kPagePositions, k, v, shape_.page());
+}
+
+void KvCache::read(int64_t layer, int64_t kv_head, int position, float* k, float* v) const {
+  kernels_->read(pages(layer, kv_head)[position / kPagePositions], position % kPagePositions, k, v,
+                 shape_.page());
 }
 
 size_t KvCache::bytes() const { return pages_.size() * page_bytes_ * table_.size(); }

@@ -14,6 +14,10 @@ namespace liuli {
 struct CacheShape {
   int64_t n_layers = 0, n_kv_heads = 0;
   int head_dim = 0, value_dim = 0;
+  /// Latent attention: the value is the key's first value_dim entries, kept once.
+  bool shared_values = false;
+
+  kernels::PageShape page() const { return {head_dim, value_dim, shared_values}; }
 };
 
 /// One sequence's keys and values: grows by pages, can be rolled back, remembers the class each position was
@@ -36,7 +40,10 @@ class KvCache {
   void branch(const KvCache& trunk, int64_t layer);
   void copy_branch(const KvCache& trunk, int64_t layer, int first);
 
+  /// v is not looked at where values are shared.
   void append(int64_t layer, int64_t kv_head, int position, const float* k, const float* v);
+  /// One position as stored.
+  void read(int64_t layer, int64_t kv_head, int position, float* k, float* v) const;
   /// The pages of one head, in order of position.
   const uint8_t* const* pages(int64_t layer, int64_t kv_head) const {
     return table_[index(layer, kv_head)].data();

@@ -1,6 +1,6 @@
 // Multi-head latent attention. The cache keeps, per token, the compressed vector c and one rotated key that all heads
-// share: k = [c | k_rope], v = c. (c is kept twice, once in each order that the kernels read.) Two forms give the same
-// numbers but for rounding:
+// share: k = [c | k_rope], v = c, which is the key's beginning and kept once. Two forms give the same numbers but for
+// rounding:
 //
 //   expanded   k_i = [k_up_i c | k_rope], v_i = v_up_i c for every cached c; plain attention with n_heads heads
 //   absorbed   q̃_i = [k_up_iᵀ q_nope_i | q_rope_i]; attention of all heads over the one head [c | k_rope], c;
@@ -127,14 +127,10 @@ Cached read_cache(const LatentAttention& a, int layer, const SequenceRows& seque
   const int64_t width = cached_width(a), rank = a.shape.kv_lora_rank, rope = a.shape.qk_rope_head_dim;
   Cached cached{make_rows(s.ops.scratch, n, rank), make_rows(s.ops.scratch, n, rope)};
   float* keys = s.ops.scratch.floats(width * s.ops.pool.size());
-  const uint8_t* const* pages = sequence.cache->pages(layer, 0);
   s.ops.pool.parallel_for(n, [&](int64_t begin, int64_t end, int thread) {
     float* key = keys + width * thread;
     for (int64_t i = begin; i < end; i++) {
-      const int position = first + static_cast<int>(i);
-      sequence.cache->kernels().read(pages[position / kernels::kPagePositions],
-                                     position % kernels::kPagePositions, key, cached.c.row(i),
-                                     static_cast<int>(width), static_cast<int>(rank));
+      sequence.cache->read(layer, 0, first + static_cast<int>(i), key, cached.c.row(i));
       std::memcpy(cached.k_rope.row(i), key + rank, static_cast<size_t>(rope) * sizeof(float));
     }
   });

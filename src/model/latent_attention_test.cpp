@@ -59,7 +59,7 @@ struct Layer {
   }
   CacheShape cache_shape() const {
     const auto rank = static_cast<int>(a.shape.kv_lora_rank);
-    return {1, 1, rank + rope.dim, rank};
+    return {1, 1, rank + rope.dim, rank, true};
   }
 };
 
@@ -68,7 +68,8 @@ std::vector<float> run(const Layer& layer, Runner& runner, KvCache& cache, const
                        std::pair<int, int> range, ProductClass product_class,
                        std::optional<LatentForm> form = std::nullopt) {
   runner.scratch.release({});
-  OpContext ops = make_context(runner, product_class);
+  const OpContext usual = make_context(runner, product_class);
+  OpContext ops{usual.kernels, usual.rows, cache.kernels(), usual.pool, usual.scratch, product_class};
   Step s(ops);
   if (form) s.latent_form = *form;
   const auto [begin, end] = range;
@@ -130,6 +131,25 @@ TEST(LatentAttention, EveryClassStaysNearTheExactOne) {
     EXPECT_LT(nmse(run_whole(layer, runner, x, ProductClass::f32), exact), 1e-11) << heads << " heads";
     EXPECT_LT(nmse(run_whole(layer, runner, x, ProductClass::decode), exact), 2e-5) << heads << " heads";
     EXPECT_LT(nmse(run_whole(layer, runner, x, ProductClass::prompt), exact), 4e-5) << heads << " heads";
+  }
+}
+
+TEST(LatentAttention, BothFormsWorkOverEveryCacheType) {
+  Runner runner(2);
+  for (const auto& [heads, shape] : {std::pair{5, kV3}, {3, kOdd}}) {
+    const Layer layer(heads, shape, runner.pool);
+    const auto x = random_rows(150);
+    const auto exact = run_whole(layer, runner, x, ProductClass::exact);
+    for (const auto& [type, bound] : {std::pair{CacheType::bf16, 4e-5},
+                                      {CacheType::f16, 4e-5},
+                                      {CacheType::q8_0, 3e-4},
+                                      {CacheType::q4_0, 6e-2}})
+      for (const auto product_class : {ProductClass::prompt, ProductClass::decode})
+        for (const auto form : {LatentForm::expanded, LatentForm::absorbed}) {
+          KvCache cache(layer.cache_shape(), attention_kernels(product_class, type));
+          EXPECT_LT(nmse(run(layer, runner, cache, x, {0, 150}, product_class, form), exact), bound)
+              << to_string(type) << ' ' << to_string(product_class) << ' ' << heads << " heads";
+        }
   }
 }
 
@@ -202,9 +222,15 @@ TEST(LatentAttention, TheCacheHoldsOneVectorPerToken) {
   EXPECT_EQ(shape.n_kv_heads, 1);
   EXPECT_EQ(shape.head_dim, 576);
   EXPECT_EQ(shape.value_dim, 512);
-  // bf16, c twice: 2,176 bytes per layer and token; 128 heads of 192 and 128 would take 81,920.
+  EXPECT_TRUE(shape.shared_values);
+  // bf16: 1,152 bytes per layer and token; 128 heads of 192 and 128 would take 81,920.
   EXPECT_EQ(KvCache::bytes_per_page(shape, kernels::best_kernels().attention),
-            61u * 2176u * kernels::kPagePositions);
+            61u * 1152u * kernels::kPagePositions);
+  for (const CacheType type :
+       {CacheType::f32, CacheType::f16, CacheType::bf16, CacheType::q8_0, CacheType::q4_0})
+    EXPECT_EQ(KvCache::bytes_per_page(shape, attention_kernels(ProductClass::decode, type)),
+              static_cast<size_t>(61 * kernels::kPagePositions * cached_bytes(type, 576)))
+        << to_string(type) << ": what `shape` reports";
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ CacheShape cache_shape(const ModelConfig& config) {
   const LatentConfig& latent = config.latent;
   if (config.is_latent())  // per token one compressed vector, and one rotated key for all heads
     return {config.n_layers, 1, static_cast<int>(latent.kv_lora_rank + latent.qk_rope_head_dim),
-            static_cast<int>(latent.kv_lora_rank)};
+            static_cast<int>(latent.kv_lora_rank), true};
   return {config.causal ? config.n_layers : 1, config.n_kv_heads, static_cast<int>(config.head_dim),
           static_cast<int>(config.head_dim)};
 }

@@ -107,6 +107,11 @@ std::vector<float> AttentionQuery::key(int64_t at) const {
   return k;
 }
 
+StoredPair AttentionQuery::stored_pair(int64_t at) const {
+  return absorbed_ ? as_stored_shared(kernels_, key(at), value_dim_)
+                   : as_stored(kernels_, key(at), values(at));
+}
+
 bool AttentionQuery::multiplies_codes() const {
   return kernels_.attend_generated != nullptr && c_.run().ops.product_class == ProductClass::decode;
 }
@@ -128,8 +133,7 @@ double AttentionQuery::used_query(int64_t d, bool rounded) const {
 }
 
 std::vector<double> AttentionQuery::used_key(int64_t at) const {
-  const std::vector<float> stored =
-      as_stored(kernels_, key(at), std::vector<float>(static_cast<size_t>(value_dim_))).k;
+  const std::vector<float> stored = stored_pair(at).k;
   std::vector<double> used(stored.begin(), stored.end());
   if (rounds_codes() && sees(at))
     for (double& k : used) k = to_bf16(static_cast<float>(k));
@@ -151,8 +155,7 @@ NumberOperand AttentionQuery::key_operand(int64_t at, int64_t d) const {
 
 NumberOperand AttentionQuery::value_operand(int64_t at, int64_t d) const {
   NumberOperand v = c_.operand(v_place_, {at, kv_head_, d});
-  const std::vector<float> formed = values(at);
-  const float stored = as_stored(kernels_, std::vector<float>(q_.size()), formed).v[static_cast<size_t>(d)];
+  const float stored = stored_pair(at).v[static_cast<size_t>(d)];
   v.used = rounds_codes() ? to_bf16(stored) : static_cast<double>(stored);
   return v;
 }
@@ -172,15 +175,15 @@ double AttentionQuery::offset_magnitude() const {
 }
 
 AttentionQuery::Pages AttentionQuery::fill_pages() const {
-  const auto head_dim = static_cast<int>(width()), value_dim = static_cast<int>(value_dim_);
+  const kernels::PageShape shape = page_shape();
   Pages pages;
   for (int64_t at = 0; at < visible_.end; at++) {
     const auto slot = static_cast<int>(at % kernels::kPagePositions);
     if (slot == 0) {
-      pages.memory.emplace_back(kernels_.page_bytes(head_dim, value_dim));
+      pages.memory.emplace_back(kernels_.page_bytes(shape));
       pages.list.push_back(pages.memory.back().data());
     }
-    kernels_.append(pages.memory.back().data(), slot, key(at).data(), values(at).data(), head_dim, value_dim);
+    kernels_.append(pages.memory.back().data(), slot, key(at).data(), values(at).data(), shape);
   }
   return pages;
 }
@@ -200,6 +203,7 @@ AttentionQuery::KernelResult AttentionQuery::run_kernel() const {
   args.n_rows = args.group = 1;
   args.head_dim = static_cast<int>(width());
   args.value_dim = static_cast<int>(value_dim_);
+  args.shared_values = absorbed_;
   args.n_keys = static_cast<int>(visible_.end);
   args.causal = causal_;
   args.window = window_;
@@ -209,7 +213,7 @@ AttentionQuery::KernelResult AttentionQuery::run_kernel() const {
   args.scores = result.scores.data();
   args.row_max = &result.max;
   args.row_sum = &sum;
-  AlignedBuffer scratch(kernels_.scratch_bytes(args.head_dim, args.value_dim, 1) + 64);
+  AlignedBuffer scratch(kernels_.scratch_bytes(args.page_shape(), 1) + 64);
   attend_in(c_.run().ops.product_class, kernels_)(args, scratch.data());
   return result;
 }

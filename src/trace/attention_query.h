@@ -76,6 +76,10 @@ class AttentionQuery {
 
   std::vector<float> key(int64_t at) const;  // as formed, the offset taken off
   std::vector<float> values(int64_t at) const;
+  StoredPair stored_pair(int64_t at) const;
+  kernels::PageShape page_shape() const {
+    return {static_cast<int>(width()), static_cast<int>(value_dim_), absorbed_};
+  }
 };
 
 }  // namespace liuli::numbers

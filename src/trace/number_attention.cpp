@@ -18,14 +18,29 @@ const LatentAttention* latent_attention(Calculation& c) {
   return c.place().stack == Stack::cross ? nullptr : std::get_if<LatentAttention>(&c.block().attention);
 }
 
+namespace {
+
+StoredPair through_page(const kernels::AttentionKernels& kernels, const float* k, const float* v,
+                        kernels::PageShape shape) {
+  AlignedBuffer page(kernels.page_bytes(shape));
+  kernels.append(page.data(), 0, k, v, shape);
+  StoredPair stored{std::vector<float>(static_cast<size_t>(shape.head_dim)),
+                    std::vector<float>(static_cast<size_t>(shape.value_dim))};
+  kernels.read(page.data(), 0, stored.k.data(), stored.v.data(), shape);
+  return stored;
+}
+
+}  // namespace
+
 StoredPair as_stored(const kernels::AttentionKernels& kernels, std::span<const float> k,
                      std::span<const float> v) {
-  const auto head_dim = static_cast<int>(k.size()), value_dim = static_cast<int>(v.size());
-  AlignedBuffer page(kernels.page_bytes(head_dim, value_dim));
-  kernels.append(page.data(), 0, k.data(), v.data(), head_dim, value_dim);
-  StoredPair stored{std::vector<float>(k.size()), std::vector<float>(v.size())};
-  kernels.read(page.data(), 0, stored.k.data(), stored.v.data(), head_dim, value_dim);
-  return stored;
+  return through_page(kernels, k.data(), v.data(), {static_cast<int>(k.size()), static_cast<int>(v.size())});
+}
+
+StoredPair as_stored_shared(const kernels::AttentionKernels& kernels, std::span<const float> k,
+                            int64_t value_dim) {
+  return through_page(kernels, k.data(), k.data(),
+                      {static_cast<int>(k.size()), static_cast<int>(value_dim), true});
 }
 
 namespace {
@@ -55,10 +70,17 @@ void explain_plain_projection(Calculation& c, const Attention& a) {
                 (linear.bias != nullptr ? fmt::format(" + b_{}", letter) : ""));
 }
 
-// c of one token as the cache keeps it.
-ProductInput stored_latent(Calculation& c) {
+// c of one token as the cache keeps it: the beginning of a key, which may share the scale of its last codes with what
+// follows.
+ProductInput stored_latent(Calculation& c, const LatentAttention& a) {
   ProductInput latent = c.input(c.beside(Point::attn_kv_latent), c.index(0));
-  latent.values = as_stored(c.run().ops.attention, latent.values, latent.values).v;
+  std::vector<float> key = latent.values;
+  const auto turned = c.run()
+                          .rows.row(c.beside(Point::attn_rot_k), c.index(0))
+                          .subspan(static_cast<size_t>(a.shape.qk_nope_head_dim),
+                                   static_cast<size_t>(a.shape.qk_rope_head_dim));
+  key.insert(key.end(), turned.begin(), turned.end());
+  latent.values = as_stored_shared(c.run().ops.attention, key, a.shape.kv_lora_rank).v;
   return latent;
 }
 
@@ -81,7 +103,7 @@ void explain_latent_projection(Calculation& c, const LatentAttention& a) {
   const bool is_v = c.place().point == Point::attn_v;
   const auto& matrices = is_v ? a.v_up : a.k_up;
   c.linear({fmt::format("{}{}.{}", at, is_v ? "v_up" : "k_up", head), &matrices[static_cast<size_t>(head)]},
-           d, stored_latent(c));
+           d, stored_latent(c, a));
   c.set_formula(fmt::format("{} · {}, as the cache keeps it", is_v ? "V_up" : "K_up",
                             c.beside(Point::attn_kv_latent).name()));
 }

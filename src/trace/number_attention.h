@@ -14,5 +14,8 @@ struct StoredPair {
 };
 StoredPair as_stored(const kernels::AttentionKernels& kernels, std::span<const float> k,
                      std::span<const float> v);
+/// The same of a key that begins with its value.
+StoredPair as_stored_shared(const kernels::AttentionKernels& kernels, std::span<const float> k,
+                            int64_t value_dim);
 
 }  // namespace liuli::numbers

@@ -71,7 +71,7 @@ struct TileDots {
       for (int tile = 0; tile < 4; tile += 2) {
         const uint16_t* keys = g.pages.keys[page] + tile * 16 * g.key_dim;
         float* s = g.scores + page * kPagePositions + tile * 16;
-        if (g.fetch) fetch(g.after_keys(page) + tile * 16 * g.key_dim, g.key_dim);
+        if (g.fetch_values) fetch(g.after_keys(page) + tile * 16 * g.key_dim, g.key_dim);
         g.units > kTileRows ? score_tiles<true>(g, keys, s) : score_tiles<false>(g, keys, s);
       }
     }
@@ -89,7 +89,7 @@ struct TileDots {
     if constexpr (kTwo && kPair) tile_load<7>(second_z + 16, z_stride);
     for (int t = 2 * g.page_begin; t < 2 * g.page_end; t++) {  // 32 keys
       const uint16_t* values = g.pages.values[t / 2] + (2 * d + t % 2) * kTileValues;
-      if (g.fetch) fetch(g.after_values(t / 2) + (2 * d + t % 2) * kTileValues, 16);
+      if (g.fetch_next) fetch(g.after_values(t / 2) + (2 * d + t % 2) * kTileValues, 16);
       tile_load<0>(g.p + 32 * t, kStride);
       tile_load<2>(values, 64);
       tile_dot_bf16<4, 0, 2>();

@@ -99,8 +99,12 @@ struct Bf16Dots {
     for (; d + kTiles <= g.value_dim / 16; d += kTiles) value_tiles<kFetch, R, kTiles>(g, d);
     for (; d < g.value_dim / 16; d++) value_tiles<kFetch, R, 1>(g, d);
   }
-  static void scores(const View& g) { g.fetch ? scores_of<true, kGroup>(g) : scores_of<false, kGroup>(g); }
-  static void values(const View& g) { g.fetch ? values_of<true, kGroup>(g) : values_of<false, kGroup>(g); }
+  static void scores(const View& g) {
+    g.fetch_values ? scores_of<true, kGroup>(g) : scores_of<false, kGroup>(g);
+  }
+  static void values(const View& g) {
+    g.fetch_next ? values_of<true, kGroup>(g) : values_of<false, kGroup>(g);
+  }
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Attention over plain f32 pages ([64][head_dim] keys, then [64][value_dim] values): once in f32 for the f32
+// Attention over plain f32 pages ([64][head_dim] keys, then [64][value_dim] values unless they are shared): once in f32 for the f32
 // class, once in double as the second opinion. Both walk blocks of 256 positions with a running maximum, as
 // the bf16 kernels do; dot products run in 16 lanes folded 8, 4, 2, 1 apart, so that the compiler can use
 // vectors without changing the order.
@@ -12,20 +12,27 @@ namespace {
 
 constexpr int kBlock = 256;
 
-size_t page_bytes(int head_dim, int value_dim) noexcept {
-  return sizeof(float) * kPagePositions * (static_cast<size_t>(head_dim) + value_dim);
+size_t page_bytes(PageShape shape) noexcept {
+  const int width = shape.head_dim + (shape.shared_values ? 0 : shape.value_dim);
+  return sizeof(float) * kPagePositions * static_cast<size_t>(width);
 }
 
-void append(uint8_t* page, int slot, const float* k, const float* v, int head_dim, int value_dim) noexcept {
+// Of a position's value, in floats from the page's begin.
+ptrdiff_t value_at(PageShape shape, int slot) {
+  if (shape.shared_values) return ptrdiff_t{slot} * shape.head_dim;
+  return ptrdiff_t{kPagePositions} * shape.head_dim + ptrdiff_t{slot} * shape.value_dim;
+}
+
+void append(uint8_t* page, int slot, const float* k, const float* v, PageShape shape) noexcept {
   auto* floats = reinterpret_cast<float*>(page);
-  std::copy_n(k, head_dim, floats + slot * head_dim);
-  std::copy_n(v, value_dim, floats + kPagePositions * head_dim + slot * value_dim);
+  std::copy_n(k, shape.head_dim, floats + slot * shape.head_dim);
+  if (!shape.shared_values) std::copy_n(v, shape.value_dim, floats + value_at(shape, slot));
 }
 
-void read(const uint8_t* page, int slot, float* k, float* v, int head_dim, int value_dim) noexcept {
+void read(const uint8_t* page, int slot, float* k, float* v, PageShape shape) noexcept {
   const auto* floats = reinterpret_cast<const float*>(page);
-  std::copy_n(floats + slot * head_dim, head_dim, k);
-  std::copy_n(floats + kPagePositions * head_dim + slot * value_dim, value_dim, v);
+  std::copy_n(floats + slot * shape.head_dim, shape.head_dim, k);
+  std::copy_n(floats + value_at(shape, slot), shape.value_dim, v);
 }
 
 template <class Real>
@@ -38,8 +45,8 @@ struct PlainAttention {
     Real* s;
   };
 
-  static size_t scratch_bytes(int, int value_dim, int) noexcept {
-    return sizeof(Real) * (value_dim + kBlock);
+  static size_t scratch_bytes(PageShape shape, int) noexcept {
+    return sizeof(Real) * (shape.value_dim + kBlock);
   }
 
   static Unit make_unit(const AttentionArgs& args, int row, int head, void* scratch) {
@@ -72,7 +79,7 @@ struct PlainAttention {
   }
   static const float* value(const AttentionArgs& args, int at) {
     const auto* page = reinterpret_cast<const float*>(args.pages[at / kPagePositions]);
-    return page + kPagePositions * args.head_dim + at % kPagePositions * args.value_dim;
+    return page + value_at(args.page_shape(), at % kPagePositions);
   }
 
   // Scores of keys [begin, end) into s; returns their maximum.
