@@ -147,8 +147,8 @@ class Session {
                           const std::function<bool(const GeneratedToken&)>& on_token = {});
 
   /// Appends tokens; returns the logits after the last one, valid until the engine runs again. generated:
-  /// decode class.
-  std::span<const float> feed(std::span<const int> ids, bool generated = false, int chunk = 512);
+  /// decode class. chunk: tokens of a prompt per pass, which changes no bit; 0: as the plan says.
+  std::span<const float> feed(std::span<const int> ids, bool generated = false, int chunk = 0);
   /// One token for each of several sessions of one engine, in one step; their logits in order.
   static std::vector<std::span<const float>> feed_together(std::span<Session* const> sessions,
                                                            std::span<const int> ids);

@@ -55,6 +55,8 @@ struct ModelPlan {
   int64_t weight_bytes = 0;  ///< as held in memory
   int64_t cache_bytes_per_token = 0;
   int64_t context = 0, cache_bytes = 0;  ///< for the planned context
+  int prompt_chunk = 0;                  ///< tokens of a prompt that pass through the model together
+  int64_t pass_bytes = 0;                ///< what such a pass holds besides, at most
   int threads = 1;
 };
 

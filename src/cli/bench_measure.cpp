@@ -13,7 +13,6 @@ namespace liuli::cli {
 namespace {
 
 constexpr int kShortPrompt = 8;  // what generation starts from when no depth is asked for
-constexpr int kChunk = 512;      // prompt tokens that pass through the weights together
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
@@ -68,7 +67,8 @@ double time_generation(Engine& engine, const BenchCase& c, std::vector<Session>&
 // Weights once per chunk, keys and values once per chunk, the output matrix and most of the last block for
 // the last token only.
 CaseWork prompt_work(const Engine& engine, const BenchCase& c) {
-  const int rows = std::min(c.tokens, kChunk), passes = (c.tokens + kChunk - 1) / kChunk;
+  const int chunk = engine.plan().prompt_chunk;
+  const int rows = std::min(c.tokens, chunk), passes = (c.tokens + chunk - 1) / chunk;
   const TokenWork w = token_work(engine, c.depth, c.tokens, rows);
   const double ops = w.product_ops + w.attention_ops + w.output_ops / c.tokens -
                      w.last_block_ops * (c.tokens - 1) / c.tokens;

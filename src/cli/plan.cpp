@@ -99,7 +99,8 @@ void print_for_people(const ModelPlan& plan) {
   fmt::print("weights           {}\n", size_text(plan.weight_bytes));
   fmt::print("cache             {}, {} per token, {} for a context of {}\n", plan.cache_type,
              size_text(plan.cache_bytes_per_token), size_text(plan.cache_bytes), plan.context);
-  fmt::print("together          {}\n", size_text(plan.weight_bytes + plan.cache_bytes));
+  fmt::print("a prompt's pass   {} tokens, {} at most\n", plan.prompt_chunk, size_text(plan.pass_bytes));
+  fmt::print("together          {}\n", size_text(plan.weight_bytes + plan.cache_bytes + plan.pass_bytes));
 }
 
 nlohmann::ordered_json to_json(const PlannedWeight& weight) {
@@ -129,6 +130,8 @@ nlohmann::ordered_json to_json(const ModelPlan& plan) {
           {"cache_bytes_per_token", plan.cache_bytes_per_token},
           {"context", plan.context},
           {"cache_bytes", plan.cache_bytes},
+          {"prompt_chunk", plan.prompt_chunk},
+          {"pass_bytes", plan.pass_bytes},
           {"weights", std::move(weights)}};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -37,14 +38,17 @@ Engine Engine::load(const std::string& path, const LoadSettings& settings) {
   std::shared_ptr<WeightSource> source = open_weights(path);
   auto parts = std::make_unique<EngineParts>();
   parts->path = path;
-  load_text_parts(*parts, *source, settings.chat_template);
+  parts->runner = std::make_unique<Runner>(settings.threads);
+  // A vocabulary with its merges takes one thread some 0.1 s, while the others can pack weights already.
+  const auto policy = parts->runner->pool.size() > 1 ? std::launch::async : std::launch::deferred;
+  auto text = std::async(policy, [&] { load_text_parts(*parts, *source, settings.chat_template); });
   parts->classes = run_classes(settings, *source);
   check_cache_type(settings.cache_type, parts->classes.prompt);
   parts->embedding = embedding_defaults(*source);
-  parts->runner = std::make_unique<Runner>(settings.threads);
   const LoadOptions options{settings.exact ? WeightForm::file_rows : WeightForm::panels,
                             settings.on_progress};
-  parts->model = std::make_unique<Model>(load_model(std::move(source), parts->runner->pool, options));
+  parts->model = std::make_unique<Model>(load_model(source, parts->runner->pool, options));
+  text.get();
   if (settings.cache_type != CacheType::automatic) parts->model->cache_form = settings.cache_type;
   return Engine(std::move(parts));
 }

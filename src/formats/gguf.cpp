@@ -196,10 +196,10 @@ class GgufSource final : public WeightSource {
     return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
   }
   const std::vector<SetAside>& set_aside() const override { return set_aside_; }
-  void give_back(const TensorInfo& tensor) const override {
+  void give_back(const TensorInfo& tensor) const override { give_back_bytes(tensor.data, tensor.bytes); }
+  void give_back_bytes(const uint8_t* data, int64_t bytes) const override {
     for (const GgufFile& part : parts_)
-      if (tensor.data >= part.bytes.data && tensor.data < part.bytes.data + part.bytes.size)
-        drop_resident_pages(part.bytes, tensor.data, static_cast<size_t>(tensor.bytes));
+      if (part.bytes.holds(data)) drop_resident_pages(part.bytes, data, static_cast<size_t>(bytes));
   }
   int64_t file_bytes() const override {
     int64_t bytes = 0;

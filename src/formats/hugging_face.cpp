@@ -100,11 +100,11 @@ class HuggingFaceSource final : public WeightSource {
   const std::vector<SetAside>& set_aside() const override { return set_aside_; }
   void give_back(const TensorInfo& tensor) const override {
     const StoredTensor& stored = *stored_.at(tensor.name);
-    for (const SafetensorsFile& shard : parts_.shards) {
-      const FileBytes& file = shard.bytes();
-      if (stored.data >= file.data && stored.data < file.data + file.size)
-        drop_resident_pages(file, stored.data, static_cast<size_t>(stored.bytes));
-    }
+    give_back_bytes(stored.data, stored.bytes);
+  }
+  void give_back_bytes(const uint8_t* data, int64_t bytes) const override {
+    for (const SafetensorsFile& shard : parts_.shards)
+      if (shard.bytes().holds(data)) drop_resident_pages(shard.bytes(), data, static_cast<size_t>(bytes));
   }
   int64_t file_bytes() const override {
     int64_t bytes = 0;

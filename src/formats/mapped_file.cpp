@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -64,9 +65,12 @@ FileBytes map_file(const std::string& path) {
 
 void drop_resident_pages(const FileBytes& file, const uint8_t* data, size_t size) {
   if (!file.mapped) return;
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<uintptr_t>(data) + size) / page * page;
+  // Touching a page maps the 64 KiB around it: without them 300 tensors would leave up to 60 KiB each.
+  constexpr uintptr_t kFaultAround = 64 << 10;
+  const auto first = reinterpret_cast<uintptr_t>(file.data), at = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t begin = std::max(first, at / kFaultAround * kFaultAround);
+  const uintptr_t end =
+      std::min(first + file.size, (at + size + kFaultAround - 1) / kFaultAround * kFaultAround);
   // The mapping is private and never written, so dropped pages are read from the file again when touched.
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }

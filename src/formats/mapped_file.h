@@ -13,6 +13,8 @@ struct FileBytes {
   size_t size = 0;
   std::shared_ptr<const void> owner;
   bool mapped = false;  ///< pages of a file: they can be dropped and come back by themselves
+
+  bool holds(const uint8_t* at) const { return at >= data && at < data + size; }
 };
 
 /// Maps a whole regular file. The size is taken from the open descriptor, so checks and bytes are of the same
@@ -22,8 +24,8 @@ struct FileBytes {
 /// (permission).
 FileBytes map_file(const std::string& path);
 
-/// Takes the whole pages inside [data, data + size) out of this process's resident memory; nothing for
-/// buffers.
+/// Takes the pages of [data, data + size) and a few beside them out of this process's resident memory, whoever reads
+/// them (they come back when touched); nothing for buffers.
 void drop_resident_pages(const FileBytes& file, const uint8_t* data, size_t size);
 
 }  // namespace liuli

@@ -89,6 +89,9 @@ class WeightSource {
   /// A hint: the tensor was copied and will not be read soon. A mapped file stops counting in this process's
   /// memory; reading it again still works.
   virtual void give_back(const TensorInfo& tensor) const = 0;
+  /// The same for a part of some tensor's mapped bytes, while other threads read the rest. Memory of another kind is
+  /// left alone.
+  virtual void give_back_bytes(const uint8_t* /*data*/, int64_t /*bytes*/) const {}
   virtual int64_t file_bytes() const = 0;  ///< all parts together
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "liuli/error.h"
+#include "model/prompt_chunk.h"
 
 namespace liuli {
 
@@ -38,10 +39,18 @@ void Sequence::read_source(Runner& runner, std::span<const int> tokens, Probe* l
   source_tokens_.assign(tokens.begin(), tokens.end());
 }
 
+// A long pass that leaves a short one behind gains nothing: passes of a prompt are as even as groups of rows allow.
+size_t Sequence::pass_length(size_t n, const FeedOptions& options) const {
+  if (!model_->config.causal) return n;
+  if (options.chunk > 0) return static_cast<size_t>(options.chunk);
+  const auto longest = static_cast<size_t>(options.every_logit ? kDenseChunk : model_->prompt_chunk);
+  const size_t passes = std::max<size_t>(1, (n + longest - 1) / longest);
+  return (n + passes * kDenseChunk - 1) / (passes * kDenseChunk) * kDenseChunk;
+}
+
 Rows Sequence::feed(Runner& runner, std::span<const int> tokens, const FeedOptions& options) {
   Rows logits;
-  const size_t chunk =
-      model_->config.causal ? static_cast<size_t>(std::max(1, options.chunk)) : tokens.size();
+  const size_t chunk = pass_length(tokens.size(), options);
   for (size_t at = 0; at < tokens.size(); at += chunk) {
     const auto part = tokens.subspan(at, std::min(chunk, tokens.size() - at));
     const bool last = at + part.size() == tokens.size();

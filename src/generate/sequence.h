@@ -16,7 +16,8 @@ struct RunClasses {
 };
 
 struct FeedOptions {
-  int chunk = 512;  ///< tokens per pass; changes no bit (a model that reads both ways takes all at once)
+  int chunk =
+      0;  ///< tokens per pass, 0: as suits the model; changes no bit (one that reads both ways takes all at once)
   Probe* listener = nullptr;  ///< watches every chunk
   bool every_logit = false;
   int stop_at_layer =
@@ -56,6 +57,7 @@ class Sequence {
 
  private:
   SequenceInput input(std::span<const int> tokens);
+  size_t pass_length(size_t n, const FeedOptions& options) const;
 
   const Model* model_;
   RunClasses classes_;

@@ -114,30 +114,40 @@ const Binder::Bound* Binder::find(Role role, Where at, int expert) const {
 Binder::StoredRows Binder::rows_of(const Bound& bound) const {
   const TensorInfo& t = *bound.tensor;
   if (!bound.spec.transposed) return {t.type, bytes_of(t), t.shape.back()};
-  auto& bytes = transposes_[&t];
-  if (bytes == nullptr) {
-    transposed_rows(bound.spec.role, {bound.spec.layer, bound.spec.encoder}, 0, t.shape[0]);
-    bytes = &model_.rearranged.back();
-  }
-  const bool plain = dtype_info(t.type).block == 1;
-  return {plain ? t.type : DType::f32,
-          std::shared_ptr<const uint8_t>(std::shared_ptr<const void>(), bytes->data()), t.shape[0]};
+  auto& built = transposes_[&t];
+  StoredRows rows = transpose(t, 0, t.shape[0]);
+  if (built == nullptr) built = rows.rows.built;
+  rows.rows.built = built;
+  return rows;
 }
 
-// A tensor that the source has to build is built once for all matrices that are parts of it.
-std::shared_ptr<const uint8_t> Binder::bytes_of(const TensorInfo& tensor) const {
-  if (tensor.data != nullptr) return source_.bytes_of(tensor);
+FileRows Binder::bytes_of(const TensorInfo& tensor) const {
+  if (tensor.data != nullptr) return {source_.bytes_of(tensor)};
   auto& built = built_[&tensor];
-  std::shared_ptr<const uint8_t> bytes = built.lock();
-  if (bytes == nullptr) built = bytes = source_.bytes_of(tensor);
-  return bytes;
+  if (built == nullptr)
+    built = std::make_shared<BuiltRows>([&source = source_, &tensor] { return source.bytes_of(tensor); });
+  return {nullptr, built};
+}
+
+Binder::StoredRows Binder::transpose(const TensorInfo& t, int64_t first, int64_t n) const {
+  const int64_t columns = t.shape.back();
+  const bool plain = dtype_info(t.type).block == 1;
+  const FileRows stored = bytes_of(t).from(first * row_bytes(t.type, columns));
+  auto build = [stored, type = t.type, plain, n, columns] {
+    const uint8_t* from = stored.built ? stored.built->get() + stored.offset : stored.kept.get();
+    const auto out = std::make_shared<const std::vector<uint8_t>>(
+        plain ? transpose_plain(from, n, columns, dtype_info(type).bytes)
+              : transpose_decoded(type, from, n, columns));
+    return std::shared_ptr<const uint8_t>(out, out->data());
+  };
+  return {plain ? t.type : DType::f32, {nullptr, std::make_shared<BuiltRows>(std::move(build))}, n};
 }
 
 Matrix Binder::matrix(Role role, Where at) const {
   const Bound* bound = find(role, at);
   if (bound == nullptr) return {};
   const StoredRows rows = rows_of(*bound);
-  return Matrix(bound->tensor->name, rows.type, bound->spec.shape[0], rows.width, rows.data,
+  return Matrix(bound->tensor->name, rows.type, bound->spec.shape[0], rows.width, rows.rows,
                 bound->spec.order);
 }
 
@@ -163,14 +173,8 @@ Matrix Binder::transposed_rows(Role role, Where at, int64_t first, int64_t n) co
   const Bound* bound = find(role, at);
   LIULI_CHECK(bound != nullptr);
   const TensorInfo& t = *bound->tensor;
-  const int64_t columns = t.shape.back();
-  const bool plain = dtype_info(t.type).block == 1;
-  const int64_t bytes = row_bytes(t.type, columns);
-  const auto stored = bytes_of(t);
-  model_.rearranged.push_back(
-      plain ? transpose_plain(stored.get() + first * bytes, n, columns, dtype_info(t.type).bytes)
-            : transpose_decoded(t.type, stored.get() + first * bytes, n, columns));
-  return Matrix(t.name, plain ? t.type : DType::f32, columns, n, model_.rearranged.back().data());
+  const StoredRows rows = transpose(t, first, n);
+  return Matrix(t.name, rows.type, t.shape.back(), n, rows.rows);
 }
 
 const float* Binder::vector(Role role, Where at) const {
@@ -180,7 +184,7 @@ const float* Binder::vector(Role role, Where at) const {
   if (source_.naming() == Naming::trained)
     return reinterpret_cast<const float*>(t.data);  // it changes while it learns
   std::vector<float> stored(static_cast<size_t>(t.elements()));
-  kernels::decode_row(t.type, bytes_of(t).get(), t.elements(), stored.data());
+  kernels::decode_row(t.type, source_.bytes_of(t).get(), t.elements(), stored.data());
   std::vector<float>& out = model_.vectors.emplace_back(stored);
   for (size_t i = 0; i < out.size(); i++) {
     out[i] = stored[static_cast<size_t>(bound->spec.order.file_row(static_cast<int64_t>(i)))];

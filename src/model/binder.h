@@ -50,15 +50,14 @@ class Binder {
 
   struct StoredRows {
     DType type;
-    std::shared_ptr<const uint8_t> data;
+    FileRows rows;
     int64_t width;
-    std::shared_ptr<const uint8_t> from(int64_t row) const {
-      return {data, data.get() + row * row_bytes(type, width)};
-    }
+    FileRows from(int64_t row) const { return rows.from(row * row_bytes(type, width)); }
   };
 
   StoredRows rows_of(const Bound& bound) const;
-  std::shared_ptr<const uint8_t> bytes_of(const TensorInfo& tensor) const;
+  FileRows bytes_of(const TensorInfo& tensor) const;
+  StoredRows transpose(const TensorInfo& tensor, int64_t first, int64_t n) const;
   const TensorInfo* look_up(const std::string& name);
   void check(const std::string& name, const TensorInfo* tensor, const TensorSpec& spec) const;
   void refuse_strangers(const Family& family) const;
@@ -68,9 +67,8 @@ class Binder {
   Model& model_;
   std::map<std::tuple<Role, int, int, bool>, Bound> found_;  ///< role, layer, expert, encoder
   std::set<std::string> known_;                              ///< names in the file that have a role
-  mutable std::map<const TensorInfo*, const std::vector<uint8_t>*> transposes_;
-  mutable std::map<const TensorInfo*, std::weak_ptr<const uint8_t>>
-      built_;  ///< rows that no file holds as such
+  /// Rows that no file holds as such, once for all matrices over them.
+  mutable std::map<const TensorInfo*, std::shared_ptr<BuiltRows>> transposes_, built_;
 };
 
 }  // namespace liuli

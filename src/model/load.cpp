@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "liuli/error.h"
 #include "model/bind_latent.h"
+#include "model/prompt_chunk.h"
 #include "ops/rope.h"
 
 namespace liuli {
@@ -208,13 +209,13 @@ void build_panels(Model& model, const WeightSource& source, ThreadPool& pool, co
     bytes += m.run_bytes();
   });
   PanelMemory memory(bytes);
+  const RowsCopied give_back = [&](const uint8_t* rows, int64_t n) { source.give_back_bytes(rows, n); };
   model.for_each_matrix([&](Matrix& m) {
-    m.build_panels(pool, memory.take(m.run_bytes()));
+    m.build_panels(pool, memory.take(m.run_bytes()), give_back);
     if (const TensorInfo* tensor = source.find(m.name())) source.give_back(*tensor);
     done += m.bytes();
     if (options.progress) options.progress(done, total);
   });
-  model.rearranged.clear();  // the panels hold their own copy
 }
 
 }  // namespace
@@ -248,6 +249,7 @@ Model bind_model(const ModelConfig& config, const Family& family, const WeightSo
   model.blocks = bind_tower(binder, model, config.layers, false);
   for (const RopeConfig& rope : config.ropes) model.rope_frequencies.push_back(rope_frequencies(rope));
   model.cache_form = cache_form(model);
+  model.prompt_chunk = prompt_chunk(model);
   return model;
 }
 }  // namespace
@@ -255,10 +257,12 @@ Model bind_model(const ModelConfig& config, const Family& family, const WeightSo
 Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const LoadOptions& options) {
   const Family& family = family_of(*source);
   Model model = bind_model(configure(family, *source), family, *source);
-  if (options.form == WeightForm::panels)
+  if (options.form == WeightForm::panels) {
     build_panels(model, *source, pool, options);
-  else
+  } else {
+    model.for_each_matrix([](Matrix& m) { m.hold_rows(); });
     model.source = std::move(source);
+  }
   return model;
 }
 
@@ -282,6 +286,7 @@ std::vector<std::string> load_notices(const Model& model) {
 Model bind_trained_model(const ModelConfig& config, std::shared_ptr<WeightSource> weights) {
   LIULI_CHECK(weights->naming() == Naming::trained);
   Model model = bind_model(config, family_of(config), *weights);
+  model.for_each_matrix([](Matrix& m) { m.hold_rows(); });
   model.source = std::move(weights);
   return model;
 }

@@ -85,6 +85,7 @@ struct Block {
 struct Model {
   ModelConfig config;
   CacheType cache_form = CacheType::bf16;  ///< of the prompt and decode classes; never automatic
+  int prompt_chunk = 512;                  ///< tokens of a prompt that pass together: see prompt_chunk.h
   Matrix token_embedding;                  ///< [vocab_size, d_model]
   Matrix position_embedding;               ///< [max_seq_len, d_model], or empty
   Matrix token_types;                      ///< [n_token_types, d_model], or empty
@@ -96,9 +97,8 @@ struct Model {
   std::vector<Block> encoder;                         ///< the encoder's, of an encoder-decoder
   std::vector<std::vector<double>> rope_frequencies;  ///< per ModelConfig::ropes
   std::deque<std::vector<float>> vectors;             ///< storage of norms and biases
-  std::deque<std::vector<uint8_t>> rearranged;  ///< rows that no file holds as they are needed (transposes)
-  std::vector<std::string> unused_tensors;      ///< stored, but not part of the main model (DeepSeek's MTP)
-  std::shared_ptr<WeightSource> source;         ///< keeps mapped rows alive (file-row form)
+  std::vector<std::string> unused_tensors;  ///< stored, but not part of the main model (DeepSeek's MTP)
+  std::shared_ptr<WeightSource> source;     ///< keeps mapped rows alive (file-row form)
 
   const Matrix& output() const { return output_matrix.empty() ? token_embedding : output_matrix; }
   /// Calls f(matrix) for every matrix, in the order a token meets them.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -225,11 +226,53 @@ TEST(Matrix, TakesRowsOfEveryTypeFromAnyAddress) {
 TEST(Matrix, LetsGoOfRowsItOwnsOncePanelsAreBuilt) {
   const auto rows =
       std::make_shared<std::vector<uint8_t>>(kernels::random_rows(DType::f8_e4m3_b128, 16, 128, 5));
-  Matrix w("w", DType::f8_e4m3_b128, 16, 128, std::shared_ptr<const uint8_t>(rows, rows->data()));
+  Matrix w("w", DType::f8_e4m3_b128, 16, 128, FileRows{{rows, rows->data()}});
   EXPECT_EQ(rows.use_count(), 2);
   ThreadPool pool(1);
   w.build_panels(pool);
   EXPECT_EQ(rows.use_count(), 1);
+}
+
+TEST(Matrix, RowsToBeBuiltAreBuiltOnceForAllPartsAndGoWithTheLast) {
+  const auto bytes = std::make_shared<std::vector<uint8_t>>(kernels::random_rows(DType::q8_0, 48, 64, 5));
+  int builds = 0;
+  const auto built = std::make_shared<BuiltRows>([&] {
+    builds++;
+    return std::shared_ptr<const uint8_t>(bytes, bytes->data());
+  });
+  const FileRows rows{nullptr, built};
+  Matrix first("w", DType::q8_0, 16, 64, rows), rest("w", DType::q8_0, 32, 64, rows.from(16 * 68));
+  ThreadPool pool(1);
+  EXPECT_EQ(builds, 0);
+  first.build_panels(pool);
+  rest.hold_rows();
+  std::vector<uint8_t> scratch;
+  EXPECT_EQ(rest.stored_row(3, scratch), bytes->data() + 19 * 68);
+  rest.build_panels(pool);
+  EXPECT_EQ(builds, 1);
+  EXPECT_EQ(built.use_count(), 2) << "only this test and its FileRows hold them";
+  for (int64_t row = 0; row < 32; row++)
+    EXPECT_EQ(std::memcmp(rest.stored_row(row, scratch), bytes->data() + (16 + row) * 68, 68), 0) << row;
+}
+
+// What was copied is told in ranges that together are all rows, whatever the order within heads.
+TEST(Matrix, TellsWhichFileRowsItHasCopied) {
+  constexpr int64_t kRows = 5 * 640, kColumns = 1024;
+  const std::vector<uint8_t> rows = kernels::random_rows(DType::f16, kRows, kColumns, 5);
+  for (const RowOrder order : {RowOrder{}, RowOrder{5, 640, 0}}) {
+    ThreadPool pool(2);
+    Matrix w("w", DType::f16, kRows, kColumns, rows.data(), order);
+    const auto memory = std::make_shared<AlignedBuffer>(w.run_bytes());
+    std::vector<std::atomic<int>> told(kRows);
+    std::atomic<int> calls{0};
+    w.build_panels(pool, {memory, memory->data()}, [&](const uint8_t* from, int64_t bytes) {
+      calls++;
+      const int64_t row = (from - rows.data()) / (2 * kColumns);
+      for (int64_t i = row; i < row + bytes / (2 * kColumns); i++) told[static_cast<size_t>(i)]++;
+    });
+    EXPECT_GT(calls, 1);
+    for (const auto& times : told) EXPECT_GT(times, 0);
+  }
 }
 
 }  // namespace

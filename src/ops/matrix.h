@@ -1,6 +1,7 @@
 // A weight matrix as stored, in one of two forms: the file's own rows (mapped), or panels ready to run.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,37 @@ struct RowOrder {
   }
 };
 
+/// Rows that no file holds as a matrix needs them (transposes, FP8 with its scales beside it): put together when the
+/// first matrix over them asks, gone when the last one has let go.
+class BuiltRows {
+ public:
+  using Build = std::function<std::shared_ptr<const uint8_t>()>;
+  explicit BuiltRows(Build build) : build_(std::move(build)) {}
+  /// For one thread. Errors: out_of_memory.
+  const uint8_t* get() {
+    if (rows_ == nullptr) rows_ = build_();
+    return rows_.get();
+  }
+
+ private:
+  Build build_;
+  std::shared_ptr<const uint8_t> rows_;
+};
+
+/// Where a matrix finds its rows before it has panels: somebody keeps them, or they are still to be built.
+struct FileRows {
+  std::shared_ptr<const uint8_t> kept = nullptr;
+  std::shared_ptr<BuiltRows> built = nullptr;
+  int64_t offset = 0;  ///< bytes into the built ones
+  FileRows from(int64_t bytes) const {
+    if (built != nullptr) return {nullptr, built, offset + bytes};
+    return {{kept, kept.get() + bytes}};
+  }
+};
+
+/// What build_panels calls, from any of the threads, when it has copied [rows, rows + bytes) and will hardly read them again.
+using RowsCopied = std::function<void(const uint8_t* rows, int64_t bytes)>;
+
 /// y = W x with W [d_out, d_in]. Holds the stored values exactly; nothing is requantised.
 class Matrix {
  public:
@@ -33,9 +65,8 @@ class Matrix {
   /// build_panels).
   Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, const uint8_t* file_rows,
          RowOrder order = {});
-  /// The same for rows that may have no other owner; build_panels lets go of them.
-  Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, std::shared_ptr<const uint8_t> file_rows,
-         RowOrder order = {});
+  /// The same for rows that may have no other owner, or are built when they are needed; build_panels lets go of them.
+  Matrix(std::string name, DType type, int64_t d_out, int64_t d_in, FileRows file_rows, RowOrder order = {});
 
   bool empty() const { return d_out_ == 0; }
   const std::string& name() const { return name_; }
@@ -44,10 +75,12 @@ class Matrix {
   int64_t d_in() const { return d_in_; }
   int64_t bytes() const { return d_out_ * row_bytes(type_, d_in_); }  ///< as stored in the file
 
+  /// Builds rows that are still to be built: whoever needs them in place asks first. Errors: out_of_memory.
+  void hold_rows();
   /// Copies the rows into panels (in parallel) and lets go of the file. Errors: out_of_memory.
   void build_panels(ThreadPool& pool);
   /// The same into zeroed memory of at least run_bytes(), aligned to 64 bytes: many matrices may share one block.
-  void build_panels(ThreadPool& pool, std::shared_ptr<uint8_t> memory);
+  void build_panels(ThreadPool& pool, std::shared_ptr<uint8_t> memory, const RowsCopied& copied = {});
   bool has_panels() const { return panels_ != nullptr; }
   const uint8_t* panels() const { return panels_.get(); }
   size_t panel_bytes() const { return panel_bytes_; }  ///< known before they are built
@@ -66,11 +99,12 @@ class Matrix {
 
  private:
   void build_panel(int64_t panel);
+  void tell_copied(const RowsCopied& copied, int64_t first_panel, int64_t last_panel) const;
 
   std::string name_;
   DType type_ = DType::f32;
   int64_t d_out_ = 0, d_in_ = 0;
-  std::shared_ptr<const uint8_t> file_rows_;
+  FileRows file_rows_;
   RowOrder order_;
   std::shared_ptr<uint8_t> panels_;
   size_t panel_bytes_ = 0;

@@ -1,6 +1,10 @@
 #include "report/plan.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+
+#include "model/prompt_chunk.h"
 
 namespace liuli {
 namespace {
@@ -66,6 +70,8 @@ ModelPlan make_plan(const Model& model, RunClasses classes, int threads, int64_t
   const auto page = static_cast<int64_t>(KvCache::bytes_per_page(cache_shape(model.config), attention));
   plan.cache_bytes_per_token = page / kernels::kPagePositions;
   plan.context = context > 0 ? context : model.config.max_seq_len;
+  plan.prompt_chunk = static_cast<int>(std::min<int64_t>(model.prompt_chunk, plan.context));
+  plan.pass_bytes = pass_bytes(model.config, plan.prompt_chunk);
   plan.cache_bytes = (plan.context + kernels::kPagePositions - 1) / kernels::kPagePositions * page;
   return plan;
 }

@@ -95,7 +95,7 @@ Matrix select_rows(const Matrix& matrix, std::span<const int> ids, ThreadPool& p
   for (size_t i = 0; i < ids.size(); i++)
     std::memcpy(rows->data() + i * bytes, matrix.stored_row(ids[i], scratch), bytes);
   Matrix selected(matrix.name(), matrix.type(), static_cast<int64_t>(ids.size()), matrix.d_in(),
-                  std::shared_ptr<const uint8_t>(rows, rows->data()));
+                  FileRows{{rows, rows->data()}});
   if (matrix.has_panels()) selected.build_panels(pool);
   return selected;
 }

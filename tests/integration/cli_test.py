@@ -418,6 +418,42 @@ class Numbers(Case):
         self.assertGreater(result["limits"]["read_bytes_per_second"], 0)
         self.assertTrue(result["limits"]["peaks"])
 
+    def peak_beside_plan(self, model):
+        """Peak memory of loading a model and reading a short prompt, and what its weights and that cache take."""
+        plan = json.loads(self.succeed("plan", model, "--context", "64", "--json").stdout)
+        bench = self.succeed("bench", model, "-p", "16", "-n", "0", "-r", "1", "--no-limits", "--threads", "2", "--json")
+        return json.loads(bench.stdout)["peak_memory_bytes"], plan["weight_bytes"], plan["cache_bytes"]
+
+    def check_peak(self, model):
+        peak, weights, cache = self.peak_beside_plan(model)
+        self.assertGreater(peak, weights)
+        self.assertLessEqual(peak, 1.1 * weights + cache + (64 << 20), f"{peak >> 20} MiB, weights {weights >> 20} MiB")
+
+    def test_loading_holds_the_weights_once(self):
+        # The output matrix is half of the file and comes last: its file pages must go while its panels are built.
+        model = self.path("model.gguf")
+        self.succeed("synth", "qwen3-30b-a3b", "--layers", "1", "--experts", "8", "--type", "q4_0", "-o", model)
+        self.check_peak(model)
+
+    def test_loading_a_folder_of_transposed_matrices_holds_the_weights_once(self):
+        d, vocabulary, layers = 1024, 8000, 5
+        shapes = {"wte.weight": [vocabulary, d], "wpe.weight": [64, d], "ln_f.weight": [d], "ln_f.bias": [d]}
+        for i in range(layers):
+            for name, shape in {"ln_1": [d], "ln_2": [d], "attn.c_attn": [d, 3 * d], "attn.c_proj": [d, d],
+                                "mlp.c_fc": [d, 4 * d], "mlp.c_proj": [4 * d, d]}.items():
+                shapes[f"h.{i}.{name}.weight"], shapes[f"h.{i}.{name}.bias"] = shape, shape[-1:]
+        header, end = {}, 0
+        for name, shape in shapes.items():
+            begin, end = end, end + 4 * math.prod(shape)
+            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+        text = json.dumps(header).encode()
+        with open(self.write("model.safetensors", struct.pack("<Q", len(text)) + text), "ab") as file:
+            file.truncate(8 + len(text) + end)  # all zeros: a hole, no bytes of disk
+        self.write("config.json", json.dumps({
+            "model_type": "gpt2", "vocab_size": vocabulary, "n_embd": d, "n_layer": layers, "n_head": 16, "n_positions": 64,
+            "n_ctx": 64, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5}).encode())
+        self.check_peak(self.folder.name)
+
     def test_bench_takes_depths_and_writes_markdown_and_a_picture(self):
         picture = self.path("roof.svg")
         text = self.succeed("bench", TINY, "-p", "8", "-n", "4", "-d", "0,16", "-r", "1", "--markdown", "--svg", picture).stdout
