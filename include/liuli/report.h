@@ -51,6 +51,7 @@ struct ModelPlan {
   std::string isa, prompt_kernel, attention_kernel;
   std::string cache_type;                     ///< "bf16", …: see CacheType
   std::string prompt_class, generated_class;  ///< product classes in use
+  std::string prompt_products;                ///< "bf16", "int8"; "" where prompts run in another class
   std::vector<PlannedWeight> weights;
   int64_t weight_bytes = 0;  ///< as held in memory
   int64_t cache_bytes_per_token = 0;

@@ -72,6 +72,7 @@ BenchReport make_report(const BenchOptions& options) {
   report.isa = active_isa();
   report.product_class = options.model.settings.exact ? "exact" : options.model.product_class;
   report.cache_type = engine.plan(1).cache_type;
+  report.prompt_products = engine.plan(1).prompt_products;
   report.threads = engine.threads();
   report.repetitions = options.repetitions;
   report.peer.path = options.peer;
@@ -149,7 +150,8 @@ void add_bench_command(CLI::App& app, Program& program) {
       "  liuli bench smollm2.gguf -p 512 -n 64 -d 0,4096 --peer PATH/llama-bench --svg roofline.svg\n"
       "of stream: the bytes that must be read, by what all threads read at most; of peak: multiplications "
       "and additions, by\n"
-      "the fastest float instruction (prompts) or int8 one (generated tokens). Both are measured after the "
+      "the fastest float instruction (prompts) or int8 one (generated tokens, int8 prompts). Both are "
+      "measured after the "
       "tests.\n"
       "A --cache-type holds for the peer too, which then runs with flash attention (-fa 1).");
   command->callback([options, &program] {

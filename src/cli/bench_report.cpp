@@ -135,8 +135,9 @@ nlohmann::ordered_json to_json(const MachineLimits& limits) {
 }  // namespace
 
 double arithmetic_limit(const BenchReport& report, const BenchCase& c) {
-  const bool integer =
-      c.kind == BenchKind::generation && (report.product_class == "auto" || report.product_class == "decode");
+  const bool integer = c.kind == BenchKind::generation
+                           ? report.product_class == "auto" || report.product_class == "decode"
+                           : report.prompt_products == "int8";
   const double limit = report.limits.highest(integer);
   return limit > 0 ? limit : report.limits.highest(false);
 }
@@ -153,8 +154,9 @@ std::string label_of(const BenchCase& c) {
 
 std::string bench_table(const BenchReport& report, bool markdown) {
   const Cells cells = cells_of(report);
-  std::string out = fmt::format("{}, {}, {} threads, {} cache, {} runs\n\n", report.name, report.isa,
-                                report.threads, report.cache_type, report.repetitions);
+  const std::string products = report.prompt_products == "int8" ? ", int8 prompts" : "";
+  std::string out = fmt::format("{}, {}, {} threads{}, {} cache, {} runs\n\n", report.name, report.isa,
+                                report.threads, products, report.cache_type, report.repetitions);
   if (markdown) {
     out += markdown_table(cells);
   } else {
@@ -178,6 +180,7 @@ nlohmann::ordered_json bench_json(const BenchReport& report) {
                                  {"isa", report.isa},
                                  {"threads", report.threads},
                                  {"class", report.product_class},
+                                 {"prompt_products", report.prompt_products},
                                  {"cache_type", report.cache_type},
                                  {"repetitions", report.repetitions},
                                  {"load_seconds", report.load_seconds},

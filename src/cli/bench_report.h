@@ -18,6 +18,7 @@ struct PeerReport {
 
 struct BenchReport {
   std::string model, name, isa, product_class, cache_type;
+  std::string prompt_products;  ///< of the prompt class: "bf16", "int8"
   int threads = 0, repetitions = 0;
   double load_seconds = 0;
   int64_t peak_memory = 0;  ///< bytes
@@ -27,8 +28,8 @@ struct BenchReport {
   std::vector<BenchResult> results;
 };
 
-/// The limits that a case is held against: memory for all of them, the float peak for prompts, the int8 peak for generated
-/// tokens whose products are integer ones.
+/// The limits that a case is held against: memory for all of them, the float peak for prompts, the int8 peak for prompts and
+/// generated tokens whose products are integer ones.
 double arithmetic_limit(const BenchReport& report, const BenchCase& bench_case);
 /// Bytes or operations per second at the median time.
 double bytes_per_second(const BenchResult& result);

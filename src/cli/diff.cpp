@@ -35,9 +35,11 @@ struct DiffOptions {
 void complete_reference(DiffOptions& options, bool class_b_given) {
   if (options.b.model.empty()) {
     const bool edited = !options.edits.edits.empty() || !options.edits.file.empty();
-    if (!options.b.settings.exact && !class_b_given && !edited)
+    const bool int8 = options.a.prompt_products == "int8";
+    if (!options.b.settings.exact && !class_b_given && !edited && !int8)
       throw Error(ErrorCode::invalid_argument,
-                  "nothing to compare with: name a second model, or give --exact, --class-b or --edit");
+                  "nothing to compare with: name a second model, or give --exact, --class-b, "
+                  "--prompt-products int8 or --edit");
     options.b.model = options.a.model;
     if (!class_b_given) options.b.product_class = options.a.product_class;
   }
@@ -160,9 +162,9 @@ void add_edits(CLI::App& command, DiffOptions& options) {
 
 void add_sides(CLI::App& command, DiffOptions& options) {
   add_model_argument(command, options.a.model)->required();
-  command.add_option(
-      "REFERENCE", options.b.model,
-      "what MODEL is measured against; without it MODEL itself, with --exact, --class-b or --edit");
+  command.add_option("REFERENCE", options.b.model,
+                     "what MODEL is measured against; without it MODEL itself, with --exact, --class-b, "
+                     "--prompt-products or --edit");
   const auto classes = quiet(CLI::IsMember({"auto", "prompt", "decode", "f32"}));
   command
       .add_option(
@@ -171,6 +173,8 @@ void add_sides(CLI::App& command, DiffOptions& options) {
           "F32 matrices")
       ->check(classes)
       ->capture_default_str();
+  CLI::Option* products = add_prompt_products_option(command, options.a.prompt_products);
+  products->description(products->get_description() + " (of MODEL; the reference keeps bf16)");
   command.add_option("--class-b", options.b.product_class, "the same for the reference")
       ->check(classes)
       ->capture_default_str();

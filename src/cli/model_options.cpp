@@ -72,9 +72,20 @@ void add_load_options(CLI::App& command, ModelOptions& options) {
           "prompt, decode for generated tokens, f32 for a file of F32 matrices")
       ->check(quiet(CLI::IsMember({"auto", "prompt", "decode", "f32"})))
       ->capture_default_str();
+  add_prompt_products_option(command, options.prompt_products);
   add_cache_type_option(command, options.cache_type);
   command.add_flag("--exact", options.settings.exact,
                    "the second opinion: scalar loops, sums in double; slow and as exact as the file");
+}
+
+CLI::Option* add_prompt_products_option(CLI::App& command, std::string& products) {
+  return command
+      .add_option(
+          "--prompt-products", products,
+          "what prompts multiply quantised weights by: bf16, or int8: 8-bit activations with a scale per "
+          "32, coarser and up to twice as fast where there is no matrix unit (AMX)")
+      ->check(quiet(CLI::IsMember({"bf16", "int8"})))
+      ->capture_default_str();
 }
 
 CLI::Option* add_cache_type_option(CLI::App& command, std::string& type) {
@@ -112,6 +123,7 @@ Engine load_engine(const ModelOptions& options) {
   LoadSettings settings = options.settings;
   settings.product_class = product_class(options.product_class);
   settings.cache_type = cache_type_named(options.cache_type);
+  settings.prompt_products = prompt_products_named(options.prompt_products);
   Progress progress("loading", ProgressUnit::bytes);
   settings.on_progress = [&progress](int64_t done, int64_t total) {
     throw_if_interrupted();

@@ -10,7 +10,7 @@ namespace liuli::cli {
 
 struct ModelOptions {
   std::string model;  ///< a path or a short name
-  std::string product_class = "auto", cache_type = "auto";
+  std::string product_class = "auto", cache_type = "auto", prompt_products = "bf16";
   LoadSettings settings;
 };
 
@@ -18,7 +18,9 @@ struct ModelOptions {
 CLI::Option* add_model_argument(CLI::App& command, std::string& model);
 /// --cache-type.
 CLI::Option* add_cache_type_option(CLI::App& command, std::string& type);
-/// --threads, --class, --cache-type and --exact.
+/// --prompt-products.
+CLI::Option* add_prompt_products_option(CLI::App& command, std::string& products);
+/// --threads, --class, --prompt-products, --cache-type and --exact.
 void add_load_options(CLI::App& command, ModelOptions& options);
 /// --chat-template.
 void add_chat_template_option(CLI::App& command, std::string& chat_template);

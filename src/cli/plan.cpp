@@ -92,7 +92,8 @@ void print_for_people(const ModelPlan& plan) {
   fmt::print("instruction set   {} (available: {}; LIULI_ISA chooses)\n", plan.isa,
              joined(available_isas(), ", "));
   fmt::print("threads           {}\n", plan.threads);
-  fmt::print("prompt            {} class, {}\n", plan.prompt_class, plan.prompt_kernel);
+  const std::string products = plan.prompt_products == "int8" ? ", int8 products" : "";
+  fmt::print("prompt            {} class{}, {}\n", plan.prompt_class, products, plan.prompt_kernel);
   fmt::print("generated tokens  {} class\n", plan.generated_class);
   fmt::print("attention         {}\n\n", plan.attention_kernel);
   print_weights(plan);
@@ -123,6 +124,7 @@ nlohmann::ordered_json to_json(const ModelPlan& plan) {
           {"threads", plan.threads},
           {"prompt_class", plan.prompt_class},
           {"prompt_kernel", plan.prompt_kernel},
+          {"prompt_products", plan.prompt_products},
           {"generated_class", plan.generated_class},
           {"attention_kernel", plan.attention_kernel},
           {"cache_type", plan.cache_type},

@@ -28,7 +28,48 @@ void check_cache_type(CacheType type, ProductClass product_class) {
                           "prompt or decode for another type",
                           to_string(type), to_string(product_class)));
 }
+
+bool has_codes(const Matrix& m) {
+  return kernels::best_kernels().weights[static_cast<size_t>(m.type())].expand_codes != nullptr;
+}
+
+// Matrices that are multiplied: tables are only looked up, unless the embedding is the output matrix, too.
+bool multiplies_codes(const Model& model) {
+  bool found = false;
+  model.for_each_matrix([&](const Matrix& m) {
+    const bool table = (&m == &model.token_embedding && !model.output_matrix.empty()) ||
+                       &m == &model.position_embedding || &m == &model.token_types;
+    found = found || (!table && has_codes(m));
+  });
+  return found;
+}
+
+void check_class(PromptProducts products, ProductClass product_class) {
+  if (products == PromptProducts::bf16 || product_class == ProductClass::prompt) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("prompt products are {}, but prompts run in the {} class; take class prompt or auto",
+                  to_string(products), to_string(product_class)));
+}
+
+void use_prompt_products(EngineParts& parts, PromptProducts products) {
+  if (products == PromptProducts::bf16) return;
+  if (!multiplies_codes(*parts.model))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: prompt products are {}, but no matrix of this model has integer codes",
+                            parts.path, to_string(products)));
+  parts.runner->int8_prompts = true;
+}
 }  // namespace
+
+const char* to_string(PromptProducts products) { return products == PromptProducts::int8 ? "int8" : "bf16"; }
+
+PromptProducts prompt_products_named(std::string_view name) {
+  for (const PromptProducts products : {PromptProducts::bf16, PromptProducts::int8})
+    if (name == to_string(products)) return products;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("prompt products are \"{}\", known are bf16, int8", name));
+}
 
 Engine Engine::load(const std::string& path, const LoadSettings& settings) {
   kernels::best_kernels();  // a bad LIULI_ISA is refused before any work
@@ -44,12 +85,14 @@ Engine Engine::load(const std::string& path, const LoadSettings& settings) {
   auto text = std::async(policy, [&] { load_text_parts(*parts, *source, settings.chat_template); });
   parts->classes = run_classes(settings, *source);
   check_cache_type(settings.cache_type, parts->classes.prompt);
+  check_class(settings.prompt_products, parts->classes.prompt);
   parts->embedding = embedding_defaults(*source);
   const LoadOptions options{settings.exact ? WeightForm::file_rows : WeightForm::panels,
                             settings.on_progress};
   parts->model = std::make_unique<Model>(load_model(source, parts->runner->pool, options));
   text.get();
   if (settings.cache_type != CacheType::automatic) parts->model->cache_form = settings.cache_type;
+  use_prompt_products(*parts, settings.prompt_products);
   return Engine(std::move(parts));
 }
 
@@ -249,7 +292,7 @@ int64_t Engine::trace_bytes(int64_t n_tokens, const std::vector<std::string>& po
 
 ModelPlan Engine::plan(int context) const {
   config();
-  return make_plan(*parts_->model, parts_->classes, threads(), context);
+  return make_plan(*parts_->model, parts_->classes, *parts_->runner, context);
 }
 
 ModelConfig read_config(const std::string& path) { return read_model_config(*open_weights(path)); }

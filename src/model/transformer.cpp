@@ -93,7 +93,8 @@ OpContext make_context(Runner& runner, ProductClass product_class, CacheType for
           runner.pool,
           runner.scratch,
           product_class,
-          runner.bf16_products};
+          runner.bf16_products,
+          runner.int8_prompts};
 }
 
 namespace {

@@ -32,6 +32,7 @@ struct Runner {
   ThreadPool pool;
   Arena scratch;
   StepLists lists;
+  bool int8_prompts = false;   ///< see OpContext
   bool bf16_products = false;  ///< of plain f32 weights: see OpContext
 };
 

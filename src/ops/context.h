@@ -26,6 +26,7 @@ struct OpContext {
   Arena& scratch;
   ProductClass product_class;
   bool bf16_products = false;  ///< products of plain arrays round their operands to bf16 (training)
+  bool int8_prompts = false;   ///< the prompt class multiplies codes in 8-bit blocks, NMSE ≤ 4e-5
 };
 
 /// Calls f(i) for each row; in parallel from `parallel_from` rows on (a fork-join costs about as much as 4

@@ -24,6 +24,7 @@ const kernels::WeightKernels& kernels_of(const OpContext& c, const Matrix& m) {
 
 // The prompt product of a matrix: F16's eleven bits are more than bf16 would keep.
 const kernels::PromptKernels& prompt_kernels(const OpContext& c, const Matrix& m) {
+  if (multiplies_in_int8(c, m)) return c.kernels.prompt_int8;
   return kernels_of(c, m).expand_fixed16 != nullptr ? c.kernels.prompt_fixed16 : c.kernels.prompt;
 }
 
@@ -346,6 +347,10 @@ void multiply(OpContext& c, std::span<const Product> products) {
 }
 
 }  // namespace
+
+bool multiplies_in_int8(const OpContext& c, const Matrix& m) {
+  return c.int8_prompts && kernels_of(c, m).expand_codes != nullptr;
+}
 
 const char* to_string(ProductClass product_class) {
   switch (product_class) {

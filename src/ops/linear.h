@@ -15,6 +15,9 @@ struct LinearJob {
   Rows y;             ///< [n_rows, d_out], from make_rows (the kernels write whole panels)
 };
 
+/// Whether the prompt class multiplies this matrix in 8-bit blocks (kernels/int8_blocks.h).
+bool multiplies_in_int8(const OpContext& c, const Matrix& m);
+
 /// y_j = x W_jᵀ + b_j for every job. Jobs share x, so that it is packed or quantised once (q, k, v; gate and
 /// up). Shapes: x [n_rows, d_in], W_j [d_out_j, d_in], y_j [n_rows, d_out_j]. A row of y depends on that row
 /// of x, W and the class only: not on n_rows, threads or the other jobs.

@@ -8,6 +8,8 @@
 #include "core/half.h"
 #include "kernels/scalar/block_codes.h"
 #include "kernels/scalar/fixed16.h"
+#include "kernels/scalar/int8_blocks.h"
+#include "ops/linear.h"
 
 namespace liuli {
 namespace {
@@ -16,26 +18,32 @@ using kernels::ActivationChunk;
 
 constexpr int64_t kChunk = 256;
 
-bool multiplies_codes(const OpContext& c, const Matrix& m) {
-  return c.product_class == ProductClass::decode &&
-         c.kernels.weights[static_cast<size_t>(m.type())].integer_decode;
+// The form that a matrix and its input have when they are multiplied.
+enum class Form { plain, bf16, fixed16, int8, x16 };
+
+Form form_of(const OpContext& c, const Matrix& m) {
+  const kernels::WeightKernels& kernel = c.kernels.weights[static_cast<size_t>(m.type())];
+  if (c.product_class == ProductClass::decode && kernel.integer_decode) return Form::x16;
+  if (c.product_class != ProductClass::prompt) return Form::plain;
+  if (multiplies_in_int8(c, m)) return Form::int8;
+  return kernel.expand_fixed16 != nullptr ? Form::fixed16 : Form::bf16;
 }
 
-bool multiplies_fixed_point(const OpContext& c, const Matrix& m) {
-  return c.product_class == ProductClass::prompt &&
-         c.kernels.weights[static_cast<size_t>(m.type())].expand_fixed16 != nullptr;
-}
-
-// scale · q of every block of 64.
-std::vector<double> fixed_point(std::span<const float> x) {
+// scale · q of every block; quantise(x, n, q) gives a block's scale.
+template <class Q, int block, class F>
+std::vector<double> in_blocks(std::span<const float> x, F&& quantise) {
   std::vector<double> used(x.size());
-  for (size_t at = 0; at < x.size(); at += kernels::kFixedBlock) {
-    const size_t n = std::min<size_t>(kernels::kFixedBlock, x.size() - at);
-    int16_t q[kernels::kFixedBlock];
-    const float scale = kernels::fixed16_block(x.data() + at, static_cast<int>(n), q);
+  for (size_t at = 0; at < x.size(); at += block) {
+    const size_t n = std::min<size_t>(block, x.size() - at);
+    Q q[block];
+    const float scale = quantise(x.data() + at, static_cast<int>(n), q);
     for (size_t i = 0; i < n; i++) used[at + i] = static_cast<double>(scale) * q[i];
   }
   return used;
+}
+
+std::vector<double> fixed_point(std::span<const float> x) {
+  return in_blocks<int16_t, kernels::kFixedBlock>(x, kernels::fixed16_block);
 }
 
 double rounded(float x) { return static_cast<double>(bf16_to_f32(f32_to_bf16(x))); }
@@ -85,42 +93,75 @@ std::vector<double> code_operands(const Matrix& m, int64_t row) {
   return w;
 }
 
-std::vector<double> weight_operands(const OpContext& c, const Matrix& m, int64_t row) {
-  if (multiplies_codes(c, m)) return code_operands(m, row);
-  std::vector<float> decoded(static_cast<size_t>(m.d_in()));
-  std::vector<uint8_t> stored;
-  m.decode_row(row, decoded.data(), stored);
-  if (c.product_class != ProductClass::prompt) return {decoded.begin(), decoded.end()};
-  if (multiplies_fixed_point(c, m)) return fixed_point(decoded);
-  std::vector<double> w(decoded.size());
-  std::transform(decoded.begin(), decoded.end(), w.begin(), rounded);
-  return w;
-}
-
-}  // namespace
-
-std::vector<double> activation_operands(const OpContext& c, const Matrix& m, std::span<const float> x) {
-  if (multiplies_codes(c, m)) return quantised_activations(c, x);
-  if (multiplies_fixed_point(c, m)) return fixed_point(x);
-  if (c.product_class != ProductClass::prompt || !c.kernels.prompt.bf16_activations)
-    return {x.begin(), x.end()};
+std::vector<double> all_rounded(std::span<const float> x) {
   std::vector<double> used(x.size());
   std::transform(x.begin(), x.end(), used.begin(), rounded);
   return used;
 }
 
+std::vector<double> weight_operands(Form form, const Matrix& m, int64_t row) {
+  if (form == Form::x16 || form == Form::int8) return code_operands(m, row);
+  std::vector<float> decoded(static_cast<size_t>(m.d_in()));
+  std::vector<uint8_t> stored;
+  m.decode_row(row, decoded.data(), stored);
+  if (form == Form::fixed16) return fixed_point(decoded);
+  if (form == Form::bf16) return all_rounded(decoded);
+  return {decoded.begin(), decoded.end()};
+}
+
+const char* x_form(const OpContext& c, Form form) {
+  switch (form) {
+    case Form::x16:
+    case Form::fixed16:
+      return "16-bit integer · scale";
+    case Form::int8:
+      return "8-bit integer · scale";
+    case Form::bf16:
+      return c.kernels.prompt.bf16_activations ? "bf16" : "f32";
+    case Form::plain:
+      break;
+  }
+  return "f32";
+}
+
+const char* w_form(Form form) {
+  switch (form) {
+    case Form::x16:
+    case Form::int8:
+      return "code · scale + minimum";
+    case Form::fixed16:
+      return "16-bit integer · scale";
+    case Form::bf16:
+      return "bf16";
+    case Form::plain:
+      break;
+  }
+  return "f32";
+}
+
+}  // namespace
+
+std::vector<double> activation_operands(const OpContext& c, const Matrix& m, std::span<const float> x) {
+  switch (form_of(c, m)) {
+    case Form::x16:
+      return quantised_activations(c, x);
+    case Form::fixed16:
+      return fixed_point(x);
+    case Form::int8:
+      return in_blocks<int8_t, kernels::kInt8Block>(x, kernels::int8_block);
+    case Form::bf16:
+      if (c.kernels.prompt.bf16_activations) return all_rounded(x);
+      break;
+    case Form::plain:
+      break;
+  }
+  return {x.begin(), x.end()};
+}
+
 ProductOperands product_operands(const OpContext& c, const Matrix& m, int64_t row, std::span<const float> x) {
   LIULI_CHECK(static_cast<int64_t>(x.size()) == m.d_in());
-  const bool prompt = c.product_class == ProductClass::prompt, codes = multiplies_codes(c, m);
-  const bool fixed = multiplies_fixed_point(c, m);
-  return {codes || fixed                                ? "16-bit integer · scale"
-          : prompt && c.kernels.prompt.bf16_activations ? "bf16"
-                                                        : "f32",
-          codes    ? "code · scale + minimum"
-          : fixed  ? "16-bit integer · scale"
-          : prompt ? "bf16"
-                   : "f32",
-          activation_operands(c, m, x), weight_operands(c, m, row)};
+  const Form form = form_of(c, m);
+  return {x_form(c, form), w_form(form), activation_operands(c, m, x), weight_operands(form, m, row)};
 }
 
 StoredWeight stored_weight(const Matrix& m, int64_t row, int64_t column) {

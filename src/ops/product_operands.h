@@ -12,11 +12,12 @@ namespace liuli {
 
 /// The numbers of one output y = Σ x_i · w_i after every rounding that comes before the multiplication.
 ///   f32, exact  x and w as they are            prompt  w rounded to bf16, x too where the kernels take bf16; of F16
-///               weights both x and w = scale · q with 16-bit q, one scale per row and 64 columns (kernels/fixed16.h)
+///               weights both x and w = scale · q with 16-bit q, one scale per row and 64 columns (kernels/fixed16.h);
+///               in 8 bits x = scale · q with 8-bit q, one scale per 32 columns (kernels/int8_blocks.h), w as in decode
 ///   decode      x = scale · q with 16-bit q (one scale per 256 values) and w = scale · (code − offset) + minimum of
 ///               the stored block; types without codes keep x and w
 struct ProductOperands {
-  const char* x_form;  ///< "f32", "bf16", "16-bit integer · scale"
+  const char* x_form;  ///< "f32", "bf16", "16-bit integer · scale", "8-bit integer · scale"
   const char* w_form;  ///< the same, or "code · scale + minimum"
   std::vector<double> x, w;
 };

@@ -9,33 +9,55 @@
 namespace liuli {
 namespace {
 
-std::string reason(const Matrix& m, const kernels::WeightKernels& kernel, const kernels::Kernels& table,
-                   RunClasses classes) {
+// What the plan is made for.
+struct Planned {
+  const kernels::Kernels& table;
+  RunClasses classes;
+  bool int8_prompts;
+
+  const kernels::WeightKernels& kernels_of(const Matrix& m) const {
+    return table.weights[static_cast<size_t>(m.type())];
+  }
+  bool in_int8(const kernels::WeightKernels& kernel) const {
+    return int8_prompts && kernel.expand_codes != nullptr;
+  }
+};
+
+std::string reason(const Matrix& m, const kernels::WeightKernels& kernel, const Planned& planned) {
+  const kernels::Kernels& table = planned.table;
   if (!m.has_panels()) return "exact run: file rows are decoded and summed in double";
   if (!kernel.fast && table.isa == kernels::Isa::scalar)
     return "the scalar level's plain loops: the reference";
   if (!kernel.fast)
     return fmt::format("no {} kernel for {}: rows are decoded to f32 on the way", table.name,
                        dtype_info(m.type()).name);
-  if (classes.generated == ProductClass::f32) return "f32 class: decoded weights, f32 FMA in order";
+  if (planned.classes.generated == ProductClass::f32) return "f32 class: decoded weights, f32 FMA in order";
   if (kernel.expand_fixed16 != nullptr) return "f32 activations; prompts in 16-bit fixed point";
+  if (planned.in_int8(kernel))
+    return "codes × 16-bit integer activations; prompts × 8-bit integer activations";
   return kernel.integer_decode ? "codes × 16-bit integer activations; prompts through bf16 tiles"
                                : "f32 activations; prompts through bf16 tiles";
 }
 
 // The kernels that a prompt goes through, by what its matrices are made of.
-std::string prompt_kernels(const Model& model, const kernels::Kernels& table) {
-  bool bf16 = false, fixed = false;
+std::string prompt_kernels(const Model& model, const Planned& planned) {
+  bool bf16 = false, fixed = false, int8 = false;
   model.for_each_matrix([&](const Matrix& m) {
-    (table.weights[static_cast<size_t>(m.type())].expand_fixed16 != nullptr ? fixed : bf16) = true;
+    const auto& kernel = planned.kernels_of(m);
+    (planned.in_int8(kernel) ? int8 : kernel.expand_fixed16 != nullptr ? fixed : bf16) = true;
   });
-  if (!fixed) return table.prompt.name;
-  if (!bf16) return table.prompt_fixed16.name;
-  return fmt::format("{}; F16: {}", table.prompt.name, table.prompt_fixed16.name);
+  std::string names;
+  const auto add = [&](bool used, const char* of, const char* name) {
+    if (used) names.append(names.empty() ? "" : "; ").append(names.empty() ? "" : of).append(name);
+  };
+  add(int8, "", planned.table.prompt_int8.name);
+  add(bf16, "others: ", planned.table.prompt.name);
+  add(fixed, "F16: ", planned.table.prompt_fixed16.name);
+  return names;
 }
 
-PlannedWeight plan_weight(const Matrix& m, const kernels::Kernels& table, RunClasses classes) {
-  const auto& kernel = table.weights[static_cast<size_t>(m.type())];
+PlannedWeight plan_weight(const Matrix& m, const Planned& planned) {
+  const auto& kernel = planned.kernels_of(m);
   PlannedWeight w;
   w.name = m.name();
   w.type = dtype_info(m.type()).name;
@@ -45,26 +67,28 @@ PlannedWeight plan_weight(const Matrix& m, const kernels::Kernels& table, RunCla
   w.fast = m.has_panels() && kernel.fast;
   w.file_bytes = m.bytes();
   w.run_bytes = m.has_panels() ? static_cast<int64_t>(m.run_bytes()) : m.bytes();
-  w.why = reason(m, kernel, table, classes);
+  w.why = reason(m, kernel, planned);
   return w;
 }
 
 }  // namespace
 
-ModelPlan make_plan(const Model& model, RunClasses classes, int threads, int64_t context) {
+ModelPlan make_plan(const Model& model, RunClasses classes, const Runner& runner, int64_t context) {
   const auto& table = kernels::best_kernels();
+  const Planned planned{table, classes, runner.int8_prompts};
   const auto& attention = attention_kernels(classes.prompt, model.cache_form);
   ModelPlan plan;
   plan.isa = table.name;
   plan.prompt_kernel =
-      classes.prompt == ProductClass::prompt ? prompt_kernels(model, table) : "as generated tokens";
+      classes.prompt == ProductClass::prompt ? prompt_kernels(model, planned) : "as generated tokens";
   plan.attention_kernel = attention.name;
   plan.cache_type = to_string(cache_type_in(classes.prompt, model.cache_form));
   plan.prompt_class = to_string(classes.prompt);
   plan.generated_class = to_string(classes.generated);
-  plan.threads = threads;
+  plan.prompt_products = classes.prompt != ProductClass::prompt ? "" : runner.int8_prompts ? "int8" : "bf16";
+  plan.threads = runner.pool.size();
   model.for_each_matrix([&](const Matrix& m) {
-    plan.weights.push_back(plan_weight(m, table, classes));
+    plan.weights.push_back(plan_weight(m, planned));
     plan.weight_bytes += plan.weights.back().run_bytes;
   });
   const auto page = static_cast<int64_t>(KvCache::bytes_per_page(cache_shape(model.config), attention));

@@ -5,6 +5,6 @@
 
 namespace liuli {
 
-ModelPlan make_plan(const Model& model, RunClasses classes, int threads, int64_t context);
+ModelPlan make_plan(const Model& model, RunClasses classes, const Runner& runner, int64_t context);
 
 }  // namespace liuli

@@ -523,6 +523,23 @@ print(json.dumps(rows))
         self.assertLess(sizes["q8_0"], sizes["f16"])
         self.fail_with("usage", "plan", TINY, "--class", "f32", "--cache-type", "q8_0")
 
+    def test_prompts_multiply_in_eight_bits_when_asked_and_possible(self):
+        codes = os.path.join(HERE, "..", "golden", "tiny", "llama", "gguf", "llama.Q4_1.gguf")
+        int8 = ["--prompt-products", "int8"]
+        plan = json.loads(self.succeed("plan", codes, *int8, "--json").stdout)
+        self.assertEqual(plan["prompt_products"], "int8")
+        self.assertIn("8-bit", plan["prompt_kernel"])
+        self.assertIn("int8 products", self.succeed("plan", codes, *int8).stdout)
+        self.assertEqual(json.loads(self.succeed("plan", codes, "--json").stdout)["prompt_products"], "bf16")
+        bench = json.loads(self.succeed("bench", codes, "-p", "8", "-n", "0", "-r", "1", "--no-limits", *int8, "--json").stdout)
+        self.assertEqual(bench["prompt_products"], "int8")
+        diff = json.loads(self.succeed("diff", codes, "--prompt", "one two", *int8, "--json").stdout)
+        self.assertGreater(diff["kl"]["mean"], 0)
+        self.assertIn("no matrix", self.fail_with("usage", "plan", TINY, "--class", "prompt", *int8))
+        self.assertIn("decode class", self.fail_with("usage", "plan", codes, "--class", "decode", *int8))
+        self.assertIn("exact class", self.fail_with("usage", "plan", codes, "--exact", *int8))
+        self.fail_with("usage", "plan", codes, "--prompt-products", "int4")
+
     def fail_with_plan(self):
         result = liuli("plan", TINY, "--require-fast", environment={"LIULI_ISA": "scalar"})
         self.assertEqual(result.returncode, EXIT["unsupported"], result.stderr)

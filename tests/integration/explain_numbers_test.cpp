@@ -161,6 +161,23 @@ TEST(EveryWeightType, IsRecomputedFromItsBlocksInEveryClass) {
   EXPECT_GE(types.size(), 20u);
 }
 
+TEST(Int8Prompts, AreRecomputedFromTheir8BitOperandsAtEveryPoint) {
+  int in_int8 = 0;
+  for (const char* file : {"llama_k256/gguf/llama_k256.MIX.gguf", "llama_k256/gguf/llama_k256.IQ2_XS.gguf",
+                           "qwen2_q/gguf/qwen2_q.MIX.gguf", "gemma3/gguf/gemma3.Q8_0.gguf",
+                           "gpt2_q/gguf/gpt2_q.Q8_0.gguf", "deepseek_v3/gguf/deepseek_v3.Q8_0.gguf"}) {
+    SCOPED_TRACE(file);
+    Engine engine = load(kTiny + file, ProductClassChoice::prompt, false, kThreads, CacheType::automatic,
+                         PromptProducts::int8);
+    Sample sample(engine, 11, 7);
+    sample.add(3);
+    const std::vector<NumberExplanation> all = sample.explain();
+    expect_agreement(all);
+    for (const NumberExplanation& e : all) in_int8 += e.activation_rounding == "8-bit integer · scale";
+  }
+  EXPECT_GE(in_int8, 100);
+}
+
 // Beyond one block of the attention kernels, whose rounding follows the running maximum; with and without a window.
 TEST(LongPrompts, AttentionIsRecomputedAcrossBlocks) {
   for (const char* model : {"llama", "qwen2", "gemma3", "deepseek_v3"})
@@ -176,7 +193,7 @@ TEST(LongPrompts, AttentionIsRecomputedAcrossBlocks) {
 
 // (Of generated tokens over codes, z is recomputed from unrounded weights: see docs/explain.md.)
 TEST(CacheTypes, AttentionIsRecomputedOverEveryOne) {
-  for (const char* model : {"llama", "qwen2", "gemma3", "transformer2017"})
+  for (const char* model : {"llama", "qwen2", "gemma3", "deepseek_v3", "transformer2017"})
     for (const Class& c : kCacheTypes) {
       SCOPED_TRACE(std::string(model) + " " + c.name);
       const bool codes = c.cache_type == CacheType::q8_0 || c.cache_type == CacheType::q4_0;

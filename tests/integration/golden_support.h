@@ -29,11 +29,13 @@ inline std::vector<int> token_ids(const SafetensorsFile& file, const std::string
 }
 
 inline Engine load(const std::string& path, ProductClassChoice product_class, bool exact = false,
-                   int threads = 2, CacheType cache_type = CacheType::automatic) {
+                   int threads = 2, CacheType cache_type = CacheType::automatic,
+                   PromptProducts prompt_products = PromptProducts::bf16) {
   LoadSettings settings;
   settings.product_class = product_class;
   settings.exact = exact;
   settings.cache_type = cache_type;
+  settings.prompt_products = prompt_products;
   settings.threads = threads;
   return Engine::load(path, settings);
 }

@@ -10,6 +10,7 @@ namespace {
 struct Rounding {
   ProductClassChoice product_class;
   CacheType cache_type = CacheType::automatic;
+  PromptProducts prompt_products = PromptProducts::bf16;
 };
 constexpr Rounding kRoundings[] = {{ProductClassChoice::automatic},
                                    {ProductClassChoice::prompt},
@@ -29,8 +30,19 @@ constexpr Rounding kRealRoundings[] = {{ProductClassChoice::automatic},
                                        {ProductClassChoice::automatic, CacheType::q8_0},
                                        {ProductClassChoice::automatic, CacheType::q4_0}};
 
+// Prompts in 8 bits, of files that have integer codes.
+constexpr Rounding kInt8Rounding = {ProductClassChoice::automatic, CacheType::automatic,
+                                    PromptProducts::int8};
+
 Engine load(const std::string& path, const Rounding& rounding, int threads = 2) {
-  return golden::load(path, rounding.product_class, false, threads, rounding.cache_type);
+  return golden::load(path, rounding.product_class, false, threads, rounding.cache_type,
+                      rounding.prompt_products);
+}
+
+bool has_codes(const Engine& engine) {
+  for (const PlannedWeight& w : engine.plan().weights)
+    if (w.type != "F32" && w.type != "F16" && w.type != "BF16") return true;
+  return false;
 }
 
 struct Case {
@@ -69,9 +81,11 @@ class Promise : public testing::TestWithParam<Case> {
   void in_every_class(F&& f) {
     const std::span<const Rounding> roundings =
         GetParam().real ? std::span<const Rounding>(kRealRoundings) : std::span<const Rounding>(kRoundings);
+    std::vector<Rounding> roundings(usual.begin(), usual.end());
+    if (has_codes(load(path_of(GetParam()), usual.front()))) roundings.push_back(kInt8Rounding);
     for (const Rounding& rounding : roundings) {
       SCOPED_TRACE("class " + std::to_string(static_cast<int>(rounding.product_class)) + ", cache " +
-                   to_string(rounding.cache_type));
+                   to_string(rounding.cache_type) + ", prompts " + to_string(rounding.prompt_products));
       Engine engine = load(path_of(GetParam()), rounding);
       f(engine, rounding);
     }
@@ -246,6 +260,42 @@ TEST(CacheTypes, ThatTheClassCannotUseAreRefused) {
   EXPECT_EQ(load(file, {ProductClassChoice::f32, CacheType::f32}).plan().cache_type, "f32");
   EXPECT_EQ(load(file, {ProductClassChoice::prompt, CacheType::q4_0}).plan().cache_type, "q4_0");
   EXPECT_THROW(cache_type_named("q5_1"), Error);
+}
+
+TEST(PromptProducts, ThatCannotTakeEffectAreRefused) {
+  const auto int8 = [](ProductClassChoice choice, const char* file) {
+    return load(golden_path(file), {choice, CacheType::automatic, PromptProducts::int8});
+  };
+  const char *codes = "tiny/qwen2_q/gguf/qwen2_q.MIX.gguf", *f16 = "tiny/llama/gguf/llama.F16.gguf";
+  EXPECT_THROW(int8(ProductClassChoice::f32, codes), Error);
+  EXPECT_THROW(int8(ProductClassChoice::decode, codes), Error);
+  EXPECT_THROW(int8(ProductClassChoice::prompt, f16), Error);
+  EXPECT_EQ(int8(ProductClassChoice::automatic, codes).plan().prompt_products, "int8");
+  EXPECT_EQ(load(golden_path(codes), {ProductClassChoice::automatic}).plan().prompt_products, "bf16");
+  EXPECT_THROW(prompt_products_named("int4"), Error);
+}
+
+// 8 bits move logits more than bf16 does, by their own rounding and no more.
+TEST(PromptProducts, MoveLogitsByTheirOwnRoundingOnly) {
+  const std::string file = golden_path("tiny/qwen2_q/gguf/qwen2_q.MIX.gguf");
+  Engine f32 = load(file, {ProductClassChoice::f32});
+  const auto ids = some_tokens(80, f32.vocab_size(), 3);
+  const auto want = all_logits(f32, ids);
+  const auto error_of = [&](PromptProducts products) {
+    Engine engine = load(file, {ProductClassChoice::prompt, CacheType::f32, products});
+    const auto got = all_logits(engine, ids);
+    double error = 0, size = 0;
+    for (size_t i = 0; i < ids.size(); i++)
+      for (size_t j = 0; j < want[i].size(); j++) {
+        const double w = static_cast<double>(want[i][j]);
+        error += std::pow(static_cast<double>(got[i][j]) - w, 2);
+        size += w * w;
+      }
+    return error / size;
+  };
+  const double bf16 = error_of(PromptProducts::bf16), int8 = error_of(PromptProducts::int8);
+  EXPECT_GT(int8, bf16);
+  EXPECT_LE(int8, 1e-3);
 }
 
 // How far logits move by the cache alone, against the same products over f32 keys and values.
