@@ -79,7 +79,7 @@ class Promise : public testing::TestWithParam<Case> {
   }
   template <class F>
   void in_every_class(F&& f) {
-    const std::span<const Rounding> roundings =
+    const std::span<const Rounding> usual =
         GetParam().real ? std::span<const Rounding>(kRealRoundings) : std::span<const Rounding>(kRoundings);
     std::vector<Rounding> roundings(usual.begin(), usual.end());
     if (has_codes(load(path_of(GetParam()), usual.front()))) roundings.push_back(kInt8Rounding);
