@@ -73,8 +73,10 @@ void AttentionQuery::load_plain(const Attention& a) {
 void AttentionQuery::load_expanded(const LatentAttention& a) {
   kv_head_ = head_;
   value_dim_ = a.shape.v_head_dim;
+  nope_ = a.shape.qk_nope_head_dim;
+  rank_ = a.shape.kv_lora_rank;
   scale_ = a.scale;
-  const int64_t width = a.shape.qk_nope_head_dim + a.shape.qk_rope_head_dim;
+  const int64_t width = nope_ + a.shape.qk_rope_head_dim;
   q_ = slice(q_place_, token_, head_ * width, width);
 }
 
@@ -103,8 +105,18 @@ std::vector<float> AttentionQuery::key(int64_t at) const {
     return k;
   }
   std::vector<float> k = slice(k_place_, at, kv_head_ * width(), width());
+  if (rank_ > 0) std::ranges::copy(rotated_as_stored(at), k.begin() + nope_);
   for (int64_t d = 0; offset_ != nullptr && d < width(); d++) k[static_cast<size_t>(d)] -= offset_[d];
   return k;
+}
+
+// An expanded key is formed of c as the cache gives it back, and ends with the rotated part that was stored behind c.
+std::vector<float> AttentionQuery::rotated_as_stored(int64_t at) const {
+  std::vector<float> k = slice(c_.beside(Point::attn_kv_latent), at, 0, rank_);
+  const std::vector<float> turned = slice(k_place_, at, nope_, width() - nope_);
+  k.insert(k.end(), turned.begin(), turned.end());
+  const std::vector<float> stored = as_stored_shared(c_.run().ops.attention, k, rank_).k;
+  return {stored.begin() + rank_, stored.end()};
 }
 
 StoredPair AttentionQuery::stored_pair(int64_t at) const {

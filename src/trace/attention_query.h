@@ -75,6 +75,7 @@ class AttentionQuery {
   int64_t kv_head_ = 0, value_dim_ = 0, nope_ = 0, rank_ = 0;
 
   std::vector<float> key(int64_t at) const;  // as formed, the offset taken off
+  std::vector<float> rotated_as_stored(int64_t at) const;
   std::vector<float> values(int64_t at) const;
   StoredPair stored_pair(int64_t at) const;
   kernels::PageShape page_shape() const {
