@@ -62,12 +62,11 @@ void add_block(const Block& block, double rows, Sums& sums) {
   add_feed_forward(block, rows, sums);
 }
 
-// Products behind a block's keys and values, but its queries: with latent attention a prompt's rows all go on.
+// Products behind a block's keys and values, but its queries.
 Sums behind_keys(const ModelConfig& config, const Block& block, double rows) {
   Sums sums;
-  const auto* attention = std::get_if<Attention>(&block.attention);
-  if (attention == nullptr || !config.causal || config.is_encoder_decoder()) return sums;
-  sums.add(attention->o.weight, 1, 1);
+  if (!config.causal || config.is_encoder_decoder()) return sums;
+  std::visit([&](const auto& attention) { sums.add(attention.o.weight, 1, 1); }, block.attention);
   add_feed_forward(block, rows, sums);
   return sums;
 }

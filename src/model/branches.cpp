@@ -89,11 +89,6 @@ Rows BranchRunner::run(int first_layer, Rows x, std::span<const Branch> branches
     x = block_forward(model_.blocks[static_cast<size_t>(layer)], layer, x, s);
     s.known_queries = nullptr;
   }
-  if (x.n > static_cast<int64_t>(branches.size())) {  // latent attention keeps all rows
-    for (const SequenceRows& sequence : s.sequences)
-      s.last_row_indices.push_back(sequence.first_row + sequence.n_rows - 1);
-    x = s.kept_rows(x);
-  }
   return unembed(model_, s, x, output);
 }
 

@@ -310,14 +310,16 @@ Rows attention_forward(const LatentAttention& a, int layer, Rows h, Step& s) {
   const Latents l = make_latents(a, layer, h, s);
   append_to_caches(layer, l.kv, s);
   show_keys_and_values(a, layer, l, s);
-  Rows z = make_rows(s.ops.scratch, h.n, a.n_heads * a.shape.v_head_dim);
+  const Rows q = s.keep_rows(l.q), y = out.slice(0, q.n);
+  if (q.n == 0) return y;
+  Rows z = make_rows(s.ops.scratch, q.n, a.n_heads * a.shape.v_head_dim);
   if (s.latent_form == LatentForm::absorbed)
-    attend_absorbed(a, layer, l.q, z, s);
+    attend_absorbed(a, layer, q, z, s);
   else
-    for (size_t i = 0; i < s.sequences.size(); i++) attend_expanded(a, layer, s.sequences[i], l.q, z, s);
+    for (size_t i = 0; i < s.sequences.size(); i++) attend_expanded(a, layer, s.sequences[i], q, z, s);
   s.probe(Point::attn_z, layer, z);
-  linear_forward(s.ops, z, {LinearJob{&a.o.weight, a.o.bias, out}});
-  return out;
+  linear_forward(s.ops, z, {LinearJob{&a.o.weight, a.o.bias, y}});
+  return y;
 }
 
 }  // namespace liuli

@@ -63,10 +63,8 @@ TEST(TokenWork, OperationsAreThoseOfTheShape) {
 }
 
 TEST(TokenWork, WhereAllRowsOfTheLastBlockGoOnNoneIsLeftOut) {
-  for (const char* path : {"tiny/deepseek_v3/gguf/deepseek_v3.F32.gguf", "tiny/bert/gguf/bert.F32.gguf"}) {
-    Engine engine = load(golden_path(path), ProductClassChoice::automatic, false, 1);
-    EXPECT_EQ(token_work(engine, 0, 3, 3).last_block_ops, 0) << path;
-  }
+  Engine engine = load(golden_path("tiny/bert/gguf/bert.F32.gguf"), ProductClassChoice::automatic, false, 1);
+  EXPECT_EQ(token_work(engine, 0, 3, 3).last_block_ops, 0);
 }
 
 TEST(TokenWork, AWindowHidesKeys) {
