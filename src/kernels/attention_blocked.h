@@ -139,6 +139,16 @@ struct GroupView {
   const uint16_t* after_values(int page) const { return pages.next[page]; }
 };
 
+/// products.operator()<R>() of as many units as there are, up to kMost: each number is compiled by itself, so that sums stay
+/// in registers.
+template <int kMost, class Products>
+inline void for_units(int units, const Products& products) {
+  if constexpr (kMost > 1) {
+    if (units < kMost) return for_units<kMost - 1>(units, products);
+  }
+  products.template operator()<kMost>();
+}
+
 /// Cache is the form of the pages in memory: Engine::Pages, or one that expands to it.
 template <class Engine, class Cache = typename Engine::Pages>
 struct BlockedAttention {

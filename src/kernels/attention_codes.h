@@ -234,23 +234,18 @@ struct CodeDots {
   }
 
   template <bool kFetch, int R>
-  static void scores_of(const View& g) {
-    if constexpr (R > 1) {
-      if (g.units < R) return scores_of<kFetch, R - 1>(g);
-    }
-    score_rows<kFetch, R>(g);
-  }
-  template <bool kFetch, int R>
-  static void values_of(const View& g) {
-    if constexpr (R > 1) {
-      if (g.units < R) return values_of<kFetch, R - 1>(g);
-    }
+  static void value_rows(const View& g) {
     for (int page = g.page_begin; page < g.page_end; page++) value_page<kFetch, R>(g, page);
   }
+
   static void scores(const View& g) {
-    g.fetch_values ? scores_of<true, kRows>(g) : scores_of<false, kRows>(g);
+    for_units<kRows>(g.units,
+                     [&]<int R>() { g.fetch_values ? score_rows<true, R>(g) : score_rows<false, R>(g); });
   }
-  static void values(const View& g) { g.fetch_next ? values_of<true, kRows>(g) : values_of<false, kRows>(g); }
+  static void values(const View& g) {
+    for_units<kRows>(g.units,
+                     [&]<int R>() { g.fetch_next ? value_rows<true, R>(g) : value_rows<false, R>(g); });
+  }
 };
 
 /// The kernels of pages of codes: prompts by way of bf16 pages and Engine, generated tokens by CodeDots.

@@ -87,25 +87,20 @@ struct F32Dots {
   }
 
   template <bool kFetch, int R>
-  static void scores_of(const View& g) {
-    if constexpr (R > 1) {
-      if (g.units < R) return scores_of<kFetch, R - 1>(g);
-    }
-    score_rows<kFetch, R>(g);
-  }
-  template <bool kFetch, int R>
-  static void values_of(const View& g) {
-    if constexpr (R > 1) {
-      if (g.units < R) return values_of<kFetch, R - 1>(g);
-    }
+  static void value_rows(const View& g) {
     int d = 0;
     for (; d + kTiles <= g.value_dim / 16; d += kTiles) value_tiles<kFetch, R, kTiles>(g, d);
     for (; d < g.value_dim / 16; d++) value_tiles<kFetch, R, 1>(g, d);
   }
+
   static void scores(const View& g) {
-    g.fetch_values ? scores_of<true, kRows>(g) : scores_of<false, kRows>(g);
+    for_units<kRows>(g.units,
+                     [&]<int R>() { g.fetch_values ? score_rows<true, R>(g) : score_rows<false, R>(g); });
   }
-  static void values(const View& g) { g.fetch_next ? values_of<true, kRows>(g) : values_of<false, kRows>(g); }
+  static void values(const View& g) {
+    for_units<kRows>(g.units,
+                     [&]<int R>() { g.fetch_next ? value_rows<true, R>(g) : value_rows<false, R>(g); });
+  }
 };
 
 }  // namespace
