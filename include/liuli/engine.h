@@ -28,7 +28,7 @@ namespace liuli {
 enum class ProductClassChoice { automatic, prompt, decode, f32 };
 
 /// What the prompt class multiplies quantised weights by. bf16: NMSE of a product ≤ 1e-5. int8: activations of 8 bits with
-/// a scale per 32, NMSE ≤ 4e-5, up to twice as fast where there is no matrix unit.
+/// a scale per 32, NMSE ≤ 4e-5, faster where there is no matrix unit.
 enum class PromptProducts { bf16, int8 };
 const char* to_string(PromptProducts products);
 /// Errors: invalid_argument (names what is known).

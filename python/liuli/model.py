@@ -87,7 +87,7 @@ class Model(Weights):
         "auto" (f32 for files that are F32 throughout, else fast rounded ones), "prompt", "decode", "f32".
         chat_template: "" the file's own, or chatml, llama3, gemma, plain. cache_type: how keys and values are kept:
         "auto", "f32", "f16", "bf16", "q8_0", "q4_0". prompt_products: what prompts multiply quantised weights by: "bf16", or
-        "int8": 8-bit activations, coarser and up to twice as fast where there is no matrix unit.
+        "int8": 8-bit activations, coarser, and faster where there is no matrix unit.
 
         Raises ModelNotFoundError (a FileNotFoundError), CorruptFileError, UnsupportedError, OutOfMemoryError.
         """

@@ -83,7 +83,7 @@ CLI::Option* add_prompt_products_option(CLI::App& command, std::string& products
       .add_option(
           "--prompt-products", products,
           "what prompts multiply quantised weights by: bf16, or int8: 8-bit activations with a scale per "
-          "32, coarser and up to twice as fast where there is no matrix unit (AMX)")
+          "32, coarser, and faster where there is no matrix unit (AMX)")
       ->check(quiet(CLI::IsMember({"bf16", "int8"})))
       ->capture_default_str();
 }
