@@ -29,7 +29,7 @@ Matrix random_matrix(DType type, int64_t d_out, int64_t d_in, ThreadPool& pool) 
   std::shared_ptr<uint8_t> rows(new uint8_t[bytes], std::default_delete<uint8_t[]>());
   for (size_t at = 0; at < bytes; at += sixteen.size())
     std::memcpy(rows.get() + at, sixteen.data(), std::min(sixteen.size(), bytes - at));
-  Matrix m("w", type, d_out, d_in, std::shared_ptr<const uint8_t>(rows));
+  Matrix m("w", type, d_out, d_in, FileRows{rows});
   m.build_panels(pool);
   return m;
 }
