@@ -147,8 +147,7 @@ void expand_fixed16(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_
 // The 32 columns from `first` on of a chunk's codes.
 Int8Weights int8_weights(const BlockCodesType& type, const BlockCodes& codes, int first) {
   Int8Weights w{};
-  for (int i = 0; i < kInt8Block; i++)
-    w.code[i] = static_cast<int8_t>(codes.code[first + i] - type.offset);
+  for (int i = 0; i < kInt8Block; i++) w.code[i] = static_cast<int8_t>(codes.code[first + i] - type.offset);
   for (int half = 0; half < kInt8Block / type.sub; half++) {
     w.scale[half] = codes.scale[first / type.sub + half];
     w.minimum[half] = type.has_minimum ? codes.minimum[first / type.sub + half] : 0.0f;
