@@ -32,11 +32,11 @@ std::string reason(const Matrix& m, const kernels::WeightKernels& kernel, const 
     return fmt::format("no {} kernel for {}: rows are decoded to f32 on the way", table.name,
                        dtype_info(m.type()).name);
   if (planned.classes.generated == ProductClass::f32) return "f32 class: decoded weights, f32 FMA in order";
-  if (kernel.expand_fixed16 != nullptr) return "f32 activations; prompts in 16-bit fixed point";
-  if (planned.in_int8(kernel))
-    return "codes × 16-bit integer activations; prompts × 8-bit integer activations";
-  return kernel.integer_decode ? "codes × 16-bit integer activations; prompts through bf16 tiles"
-                               : "f32 activations; prompts through bf16 tiles";
+  const char* generated = kernel.integer_decode ? "codes × 16-bit integer activations" : "f32 activations";
+  const char* prompts = planned.in_int8(kernel)            ? "× 8-bit integer activations"
+                        : kernel.expand_fixed16 != nullptr ? "in 16-bit fixed point"
+                                                           : "through bf16 tiles";
+  return fmt::format("{}; prompts {}", generated, prompts);
 }
 
 // The kernels that a prompt goes through, by what its matrices are made of.
@@ -52,7 +52,7 @@ std::string prompt_kernels(const Model& model, const Planned& planned) {
   };
   add(int8, "", planned.table.prompt_int8.name);
   add(bf16, "others: ", planned.table.prompt.name);
-  add(fixed, "F16: ", planned.table.prompt_fixed16.name);
+  add(fixed, "others: ", planned.table.prompt_fixed16.name);
   return names;
 }
 
