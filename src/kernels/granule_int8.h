@@ -9,10 +9,14 @@
 namespace liuli::kernels {
 namespace {
 
-// Bits by which the codes of group g lie higher than their value, while the scale is divided by as much: Q2_K's reach 192,
-// which is no signed byte.
-template <class T, int g>
-constexpr int kCodeShift = T::kType == DType::q2_k ? 2 * (g % 4) : 0;
+// Bits by which the codes of group g lie higher than their value: shifted ones may be no signed bytes.
+template <class T>
+constexpr int code_shift(int g) {
+  if constexpr (requires { T::code_shift(g); })
+    return T::code_shift(g);
+  else
+    return 0;
+}
 
 template <class T>
 LIULI_INLINE Vec::I without_offset(Vec::I code) {
@@ -39,16 +43,9 @@ LIULI_INLINE void put_part(int8_t* lane, Vec::F scale, Vec::F minimum, Code&& co
   if constexpr (T::kMinimum) Vec::store(floats_at(lane, kInt8Minima + line), minimum);
 }
 
-// The same columns of the panel behind, which is expanded next: panels lie too far apart for stream prefetchers.
-template <class T>
-LIULI_INLINE void prefetch_panel_behind(const uint8_t* next, int g) {
-  constexpr int lines = T::kBytes / 64;
-  for (int l = lines * g / 8; l < lines * (g + 1) / 8; l++) __builtin_prefetch(next + 64 * l, 0, 3);
-}
-
 template <class T, int g>
 LIULI_INLINE void put_group(const typename T::Scales& scales, const At& at, int8_t* block) {
-  constexpr int parts = kInt8Block / T::kSub, shift = kCodeShift<T, g>;
+  constexpr int parts = kInt8Block / T::kSub, shift = code_shift<T>(g);
   unroll<0, parts>([&](auto part_index) __attribute__((always_inline)) {
     constexpr int part = decltype(part_index)::value, sub = parts * g + part;
     Vec::F scale = T::template scale<sub>(scales, at), minimum = Vec::zero_f32();

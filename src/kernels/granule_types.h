@@ -11,6 +11,7 @@
 //   Scales, scales(at)         what a chunk's scales have in common, unpacked once
 //   scale<i>, minimum<i>       of sub-block i, with the arithmetic of decode_row: products rounded once,
 //   never fused code<g, j>                 four unsigned codes per lane: columns 32 g + 4 j …
+//   code_shift(g)   where codes come shifted to the left, and scales divided by as much: by how many bits
 #pragma once
 #include <cstdint>
 
@@ -39,6 +40,14 @@ struct At {
 template <class T>
 LIULI_INLINE At chunk_at(const uint8_t* panel, int64_t k, int64_t chunk, int lane) {
   return {panel + chunk * T::kBytes, panel + (k + 63) / 64 * (T::kBytes / 4) + chunk * T::kEnd, lane};
+}
+
+/// Group g's share of the panel behind, which is expanded next: panels lie too far apart for stream prefetchers. (Fetching
+/// this panel's next columns instead fills L2 while the tiles need it.)
+template <class T>
+LIULI_INLINE void prefetch_panel_behind(const uint8_t* next, int g) {
+  constexpr int lines = T::kBytes / 64;
+  for (int l = lines * g / 8; l < lines * (g + 1) / 8; l++) __builtin_prefetch(next + 64 * l, 0, 3);
 }
 
 LIULI_INLINE Vec::I low_nibbles(Vec::I v) { return Vec::band(v, Vec::bytes(15)); }
@@ -120,6 +129,7 @@ struct Q2K {
   static constexpr int kColumns = kChunk;
 
   // Codes stay where they lie in their byte, times 1, 4, 16 or 64; the scale is divided by as much, which is exact.
+  static constexpr int code_shift(int group) { return 2 * (group % 4); }
   struct Scales {
     Vec::F d[4], minus_dmin;
     Vec::I scale[4], minimum[4];  // 4 bits each
@@ -144,7 +154,7 @@ struct Q2K {
   }
   template <int g, int j>
   LIULI_INLINE Vec::I code(const At& at) {
-    return Vec::band(at.line(320 + 64 * (8 * (g / 4) + j)), Vec::bytes(3 << 2 * (g % 4)));
+    return Vec::band(at.line(320 + 64 * (8 * (g / 4) + j)), Vec::bytes(3 << code_shift(g)));
   }
 };
 

@@ -120,7 +120,12 @@ inline constexpr PanelForm kPanelForms[] = {
     {DType::f32, 1, 4, 1, 64, 0, 1, {{granules, 0, 0, 4}}},
 };
 
-constexpr int kMaxFormBlock = 210;  ///< bytes of the largest block (Q6_K)
+/// Bytes of the largest block.
+inline constexpr int kMaxFormBlock = [] {
+  int most = 0;
+  for (const PanelForm& form : kPanelForms) most = form.block_bytes > most ? form.block_bytes : most;
+  return most;
+}();
 
 /// Where a type of granules stands in kPanelForms, or −1 (16-bit floats: pairs; integers: rows). An index, because to GCC's
 /// undefined-behaviour sanitizer a pointer compared with null is no constant.

@@ -29,19 +29,11 @@ LIULI_INLINE Vec::F weight(Vec::I code, Vec::F scale, Vec::F minimum) {
   return w;
 }
 
-// The same columns of the panel behind, which is expanded next: panels lie too far apart for stream prefetchers.
-// (Fetching this panel's next columns instead fills L2 while the tiles need it.)
-template <class T>
-LIULI_INLINE void prefetch_group(const uint8_t* next, int g) {
-  constexpr int lines = T::kBytes / 64;
-  for (int l = lines * g / 8; l < lines * (g + 1) / 8; l++) __builtin_prefetch(next + 64 * l, 0, 3);
-}
-
 // The 32 columns of group g: one tile.
 template <class T, int g>
 LIULI_INLINE void expand_group(const typename T::Scales& scales, const At& at, const uint8_t* next,
                                uint16_t* tile) {
-  prefetch_group<T>(next, g);
+  prefetch_panel_behind<T>(next, g);
   unroll<0, 8>([&](auto quad) __attribute__((always_inline)) {
     constexpr int j = decltype(quad)::value, sub = (32 * g + 4 * j) / T::kSub;
     const Vec::I code = T::template code<g, j>(at);
