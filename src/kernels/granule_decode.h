@@ -15,30 +15,17 @@
 namespace liuli::kernels {
 namespace {
 
-// Prefetches a chunk's share of sub-block i, at the pace of reading; a burst is slower than none (a core has
-// 16 to 24 line buffers). Types that read their lines in order do best with 2 KiB ahead into L1: Q8_0 29
-// GB/s, 8 KiB into L2 20. The super-blocks jump between planes of bits, which no stream prefetcher follows
-// and for which the line buffers of L1 are too few: 8 KiB ahead into L2 (Zen 4, one thread, 2 KiB into L1 ->
-// this: Q4_K 26 -> 30 GB/s, Q6_K 13 -> 23).
+// Asks for a chunk's share of sub-block i, 8 KiB ahead, into L2, at the pace of reading; a burst is slower than none.
+//
+// Who reads upwards, line by line, without a gap and without pausing, does better without: the processor runs ahead by
+// itself, and software's requests take the line buffers of L1 (24 on Zen 4). Several rows pause for a chunk's arithmetic, and so
+// does one row of types whose bytes hold codes of four groups (kFetchAhead). Zen 4, one thread, GiB/s without / with: Q8_0
+// 27.6 / 18.0, Q6_K 29 / 21, Q4_0 28.7 / 23; Q3_K 18.1 / 22.7, Q2_K 13.5 / 18.3; four rows of Q4_K 5.8 / 9.8.
 template <class T>
 LIULI_INLINE void prefetch_share(const uint8_t* body, int i) {
-  constexpr int lines = T::kBytes / 64, subs = kChunk / T::kSub, ahead = T::kInOrder ? 2048 : 8192;
-  const int first = lines * i / subs, last = lines * (i + 1) / subs;
-  for (int l = first; l < last; l++) {
-    __builtin_prefetch(body + ahead + 64 * l, 0, T::kInOrder ? 3 : 2);
-  }
-}
-
-// The d lines of Q6_K and Q3_K lie at the panel's end, where no stream prefetcher foresees them. Those of the
-// next panel are fetched while this one is read: Q3_K 16.9 -> 18.4 GB/s, Q6_K unchanged.
-template <class T>
-LIULI_INLINE void prefetch_next_end(const uint8_t* panel, int64_t k, int64_t chunk) {
-  if constexpr (T::kEnd > 0) {
-    const int64_t units = (k + 63) / 64, body = units * (T::kBytes / 4);
-    const int64_t panel_bytes = (body + units * (T::kEnd / 4) + 63) / 64 * 64;
-    const uint8_t* end = panel + panel_bytes + body + chunk * T::kEnd;
-    for (int i = 0; i < T::kEnd; i += 64) __builtin_prefetch(end + i, 0, 3);
-  }
+  constexpr int lines = T::kBytes / 64 + T::kPaired, subs = kChunk / T::kSub, ahead = 8192;
+  for (int l = lines * i / subs; l < lines * (i + 1) / subs; l++)
+    __builtin_prefetch(body + ahead + 64 * l, 0, 2);
 }
 
 LIULI_INLINE int groups_of(int64_t k, int64_t chunk) {
@@ -59,35 +46,29 @@ LIULI_INLINE float activation_sum(const ActivationChunk& act, int sub, int i) {
 
 // ---- one row ---------------------------------------------------------------------------------------------
 
-template <class T, int i>
-LIULI_INLINE Vec::F add_sub_block(const typename T::Scales& scales, const At& at, const ActivationChunk& act,
-                                  Vec::F f) {
-  constexpr int quads = T::kSub / 4;
-  Vec::Sum sum = start_sum<T, T::kSub>(act, i);
-  unroll<quads * i, quads * i + quads>([&](auto q) __attribute__((always_inline)) {
-    constexpr int quad = decltype(q)::value;
-    Vec::dot(sum, T::template code<quad / 8, quad % 8>(at), act, 4 * quad);
-  });
-  f = Vec::fma(Vec::to_f32(Vec::finish(sum)), T::template scale<i>(scales, at), f);
-  if constexpr (T::kMinimum)
-    f = Vec::fma(T::template minimum<i>(scales, at), Vec::set(activation_sum(act, T::kSub, i)), f);
-  return f;
-}
-
 // `groups` of 32 columns, if the chunk is not whole.
 template <class T, bool whole>
 LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act, int groups) {
   const typename T::Scales scales = T::scales(at);
-  constexpr int subs = kChunk / T::kSub;
+  constexpr int subs = kChunk / T::kSub, quads = T::kSub / 4;
   Vec::F f = Vec::zero_f32();
   unroll<0, subs>([&](auto index) __attribute__((always_inline)) {
     constexpr int i = decltype(index)::value;
     if (!whole && T::kSub * i >= 32 * groups) return;
-    if (at.lane == 0) prefetch_share<T>(at.body, i);
-    // Groups share lines (a byte holds codes of two or four): reading one again costs less than the spills by
-    // which GCC would keep it.
+    if (T::kFetchAhead && at.lane == 0) prefetch_share<T>(at.body, i);
+    const Vec::F scale = T::template scale<i>(scales, at);
+    Vec::F minimum = Vec::zero_f32();
+    if constexpr (T::kMinimum) minimum = T::template minimum<i>(scales, at);
+    // Scales are read before codes, in the order they lie: Q4_0 24.9 -> 28.7 GiB/s, Q5_0 23.0 -> 28.8. And groups share
+    // lines (a byte holds codes of two or four): reading one again costs less than the spills by which GCC would keep it.
     asm volatile("" ::: "memory");
-    f = add_sub_block<T, i>(scales, at, act, f);
+    Vec::Sum sum = start_sum<T, T::kSub>(act, i);
+    unroll<quads * i, quads * i + quads>([&](auto q) __attribute__((always_inline)) {
+      constexpr int quad = decltype(q)::value;
+      Vec::dot(sum, T::template code<quad / 8, quad % 8>(at), act, 4 * quad);
+    });
+    f = Vec::fma(Vec::to_f32(Vec::finish(sum)), scale, f);
+    if constexpr (T::kMinimum) f = Vec::fma(minimum, Vec::set(activation_sum(act, T::kSub, i)), f);
   });
   return f;
 }
@@ -146,9 +127,8 @@ void decode_rows(const uint8_t* panel, int64_t k, const ActivationChunk* act, in
   Unpacked<T> w;
   for (int64_t chunk = 0; chunk * kChunk < k; chunk++, act += n_all) {
     const int groups = groups_of(k, chunk);
-    prefetch_next_end<T>(panel, k, chunk);
     for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-      const At at = chunk_at<T>(panel, k, chunk, lane);
+      const At at = chunk_at<T>(panel, chunk, lane);
       unpack<T>(at, groups, w);
       dot_rows<T>(w, lane == 0 ? at.body : nullptr, groups * 32 / T::kSub, act, n_rows,
                   total[lane / Vec::kLanes]);
@@ -165,18 +145,16 @@ void decode_one_row(const uint8_t* panel, int64_t k, const ActivationChunk* act,
   for (Vec::F& t : total) t = Vec::zero_f32();
   const int64_t whole = k / kChunk;
   for (int64_t chunk = 0; chunk < whole; chunk++) {
-    prefetch_next_end<T>(panel, k, chunk);
     for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
       Vec::F& t = total[lane / Vec::kLanes];
-      t = Vec::fma(dot_chunk<T, true>(chunk_at<T>(panel, k, chunk, lane), act[chunk], 8),
+      t = Vec::fma(dot_chunk<T, true>(chunk_at<T>(panel, chunk, lane), act[chunk], 8),
                    Vec::set(act[chunk].scale), t);
     }
   }
   for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
     Vec::F& t = total[lane / Vec::kLanes];
     if (T::kColumns < kChunk && whole * kChunk < k) {
-      const Vec::F f =
-          dot_chunk<T, false>(chunk_at<T>(panel, k, whole, lane), act[whole], groups_of(k, whole));
+      const Vec::F f = dot_chunk<T, false>(chunk_at<T>(panel, whole, lane), act[whole], groups_of(k, whole));
       t = Vec::fma(f, Vec::set(act[whole].scale), t);
     }
     Vec::store(y + lane, t);

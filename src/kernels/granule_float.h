@@ -44,14 +44,14 @@ struct PlainBf16 {
 // ascending.
 template <class T, int R, bool split>
 void plain_rows(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx, float* y, ptrdiff_t ldy) {
-  constexpr int ahead = 2048;
+  constexpr int ahead = 8192;
   for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
     Vec::F even[R], odd[R];
     for (int r = 0; r < R; r++) even[r] = odd[r] = Vec::zero_f32();
     for (int64_t pair = 0; pair < (k + 1) / 2; pair++) {
-      if (lane == 0)
+      if (R > 1 && lane == 0)
         for (int i = 0; i < T::kPairBytes; i += 64)
-          __builtin_prefetch(panel + pair * T::kPairBytes + ahead + i, 0, 3);
+          __builtin_prefetch(panel + pair * T::kPairBytes + ahead + i, 0, 2);
       const Vec::F w0 = T::template weights<false>(panel, pair, lane),
                    w1 = T::template weights<true>(panel, pair, lane);
 #pragma GCC unroll 8
@@ -105,10 +105,10 @@ LIULI_INLINE void decode_group(const typename T::Scales& scales, const At& at, f
 }
 
 template <class T>
-void decode_granules(const uint8_t* panel, int64_t k, int64_t chunk, int begin, int end,
+void decode_granules(const uint8_t* panel, int64_t /*k*/, int64_t chunk, int begin, int end,
                      float (*out)[kPanelRows]) {
   for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-    const At at = chunk_at<T>(panel, k, chunk, lane);
+    const At at = chunk_at<T>(panel, chunk, lane);
     const typename T::Scales scales = T::scales(at);
     unroll<0, 8>([&](auto group) __attribute__((always_inline)) {
       constexpr int g = decltype(group)::value;
@@ -119,11 +119,11 @@ void decode_granules(const uint8_t* panel, int64_t k, int64_t chunk, int begin, 
 
 // Lattice points: their codes first, in L1.
 template <class T>
-void decode_points(const uint8_t* panel, int64_t k, int64_t chunk, int begin, int end,
+void decode_points(const uint8_t* panel, int64_t /*k*/, int64_t chunk, int begin, int end,
                    float (*out)[kPanelRows]) {
   Unpacked<T> w;
   for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-    unpack_points<T>(chunk_at<T>(panel, k, chunk, lane), begin, end, w);
+    unpack_points<T>(chunk_at<T>(panel, chunk, lane), begin, end, w);
     for (int quad = 8 * begin; quad < 8 * end; quad++) {
       const Vec::I code = Vec::load(w.codes[quad]);
       const Vec::F scale = Vec::load_f32(w.scale[4 * quad / T::kSub]);

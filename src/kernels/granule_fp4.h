@@ -11,8 +11,8 @@ alignas(16) constexpr uint8_t kFp4DoubledPlus16[16] = {16, 17, 18, 19, 20, 22, 2
 
 struct MXFP4 {
   static constexpr DType kType = DType::mxfp4;
-  static constexpr int kSub = 32, kOffset = 4, kBytes = 2048, kEnd = 128;
-  static constexpr bool kMinimum = false, kInOrder = true;
+  static constexpr int kSub = 32, kOffset = 4, kUnit = 1088, kBytes = 2 * kUnit;
+  static constexpr bool kMinimum = false, kPaired = false, kFetchAhead = false;
   static constexpr int kColumns = 32;
 
   struct Scales {};
@@ -20,21 +20,22 @@ struct MXFP4 {
   // 2^(e − 128): the exponent e − 1 of an f32, or a subnormal for e < 2.
   template <int i>
   LIULI_INLINE Vec::F scale(const Scales&, const At& at) {
-    const Vec::I e = at.byte_at_end(i), normal = Vec::shift<-23>(Vec::add(e, Vec::words(-1)));
+    const Vec::I e = at.byte(i / 4 * kUnit + 16 * (i % 4)),
+                 normal = Vec::shift<-23>(Vec::add(e, Vec::words(-1)));
     const Vec::I subnormal = Vec::shift<-21>(Vec::add(e, Vec::words(1)));  // e = 0: 2^21, e = 1: 2^22
     return Vec::as_f32(Vec::if_less(e, Vec::words(2), subnormal, normal));
   }
   template <int g, int j>
   LIULI_INLINE Vec::I code(const At& at) {
-    const Vec::I both = at.line(256 * g + 64 * (j % 4));
+    const Vec::I both = at.line(g / 4 * kUnit + 64 + 256 * (g % 4) + 64 * (j % 4));
     return Vec::lookup(kFp4DoubledPlus16, low_nibbles(Vec::shift < j < 4 ? 0 : 4 > (both)));
   }
 };
 
 struct NVFP4 {
   static constexpr DType kType = DType::nvfp4;
-  static constexpr int kSub = 16, kOffset = 4, kBytes = 2304, kEnd = 0;
-  static constexpr bool kMinimum = false, kInOrder = true;
+  static constexpr int kSub = 16, kOffset = 4, kBytes = 2304;
+  static constexpr bool kMinimum = false, kPaired = false, kFetchAhead = false;
   static constexpr int kColumns = 64;
 
   struct Scales {};

@@ -89,7 +89,7 @@ LIULI_INLINE void put_points(const At& at, int begin, int end, int8_t* blocks) {
 
 template <class T>
 void expand_codes(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end, int8_t* blocks) noexcept {
-  const int64_t panel_bytes = ((k + 63) / 64 * (T::kBytes + T::kEnd) / 4 + 63) / 64 * 64;
+  const int64_t stride = panel_stride<T>(k);
   const int64_t present = k_end < k ? k_end : k;
   int64_t column = k_begin;
   while (column < present) {
@@ -98,11 +98,11 @@ void expand_codes(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_en
     const int begin_group = static_cast<int>((column - first) / 32),
               end_group = static_cast<int>((end - first + 31) / 32);
     for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-      const At at = chunk_at<T>(panel, k, chunk, lane);
+      const At at = chunk_at<T>(panel, chunk, lane);
       if constexpr (kLattice<T>)
         put_points<T>(at, begin_group, end_group, blocks);
       else
-        put_codes<T>(at, at.body + panel_bytes, begin_group, end_group, blocks);
+        put_codes<T>(at, at.body + stride, begin_group, end_group, blocks);
     }
     blocks += (end_group - begin_group) * kInt8Bytes;
     column = first + 32 * end_group;

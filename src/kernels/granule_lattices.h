@@ -67,12 +67,12 @@ LIULI_INLINE WordPair bytes_to_words(Vec::I v) {
 
 struct Signed {
   static constexpr bool kNeighbours = false;  // whether a 32-bit lane's two words are neighbouring points
-  static constexpr bool kMinimum = false, kInOrder = false, kLattice = true;
+  static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true, kLattice = true;
   static constexpr int kColumns = kChunk, kOffset = 7;
   struct Scales {
     Vec::F d;
   };
-  LIULI_INLINE Scales scales(const At& at) { return {at.half_at_end()}; }
+  LIULI_INLINE Scales scales(const At& at) { return {at.paired_half()}; }
   template <int q>
   LIULI_INLINE Vec::I finish(Vec::I code, Vec::I signs) {
     return Vec::with_signs<q / 2, 4 * (q % 2)>(code, signs);
@@ -86,7 +86,7 @@ struct Signed {
 /// Groups of a line of four point bytes and a line of four signs of seven bits and a scale.
 struct IQ2XXS : Signed {
   static constexpr DType kType = DType::iq2_xxs;
-  static constexpr int kSub = 32, kBytes = 1024, kEnd = 32;
+  static constexpr int kSub = 32, kBytes = 1024;
   static constexpr auto& kNibbles = kIq2XxsNibbles;
   static constexpr auto& kBytesOfNibbles = kIq2NibbleBytes;
   static constexpr int kPointColumns = 8;
@@ -111,7 +111,7 @@ struct IQ2XXS : Signed {
 /// 16 lines of two points of nine bits with seven signs; two lines of scales.
 struct IQ2XS : Signed {
   static constexpr DType kType = DType::iq2_xs;
-  static constexpr int kSub = 16, kBytes = 1152, kEnd = 32;
+  static constexpr int kSub = 16, kBytes = 1152;
   static constexpr bool kNeighbours = true;
   static constexpr auto& kNibbles = kIq2XsNibbles;
   static constexpr auto& kBytesOfNibbles = kIq2NibbleBytes;
@@ -145,7 +145,7 @@ struct IQ2XS : Signed {
 /// 8 lines of low point bytes, 8 of signs, two of two high bits per point, two of scales.
 struct IQ2S : Signed {
   static constexpr DType kType = DType::iq2_s;
-  static constexpr int kSub = 16, kBytes = 1280, kEnd = 32;
+  static constexpr int kSub = 16, kBytes = 1280;
   static constexpr auto& kNibbles = kIq2SNibbles;
   static constexpr auto& kBytesOfNibbles = kIq2NibbleBytes;
   static constexpr int kPointColumns = 8;
@@ -175,7 +175,7 @@ struct IQ2S : Signed {
 /// 16 lines of point bytes, 8 of four signs of seven bits and a scale.
 struct IQ3XXS : Signed {
   static constexpr DType kType = DType::iq3_xxs;
-  static constexpr int kSub = 32, kBytes = 1536, kEnd = 32;
+  static constexpr int kSub = 32, kBytes = 1536;
   static constexpr auto& kNibbles = kIq3XxsNibbles;
   static constexpr auto& kBytesOfNibbles = kIq3XxsNibbleBytes;
   static constexpr int kPointColumns = 4;
@@ -199,7 +199,7 @@ struct IQ3XXS : Signed {
 /// 16 lines of low point bytes, two of ninth bits, 8 of signs, one of scales.
 struct IQ3S : Signed {
   static constexpr DType kType = DType::iq3_s;
-  static constexpr int kSub = 32, kBytes = 1728, kEnd = 32;
+  static constexpr int kSub = 32, kBytes = 1728;
   static constexpr auto& kNibbles = kIq3SNibbles;
   static constexpr auto& kBytesOfNibbles = kIq3SNibbleBytes;
   static constexpr int kPointColumns = 4;
@@ -231,7 +231,7 @@ struct IQ3S : Signed {
 /// Codes in eighths; a set bit shifts them down by one, else up.
 struct Shifted {
   static constexpr bool kNeighbours = false;
-  static constexpr bool kMinimum = false, kInOrder = false, kLattice = true;
+  static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true, kLattice = true;
   static constexpr int kColumns = kChunk, kOffset = 4;
   struct Scales {
     Vec::F d;
@@ -247,8 +247,8 @@ struct Shifted {
 /// 8 lines of low point bytes, 4 of two words: three high bits for each of four points, scale, shift.
 struct IQ1S : Shifted {
   static constexpr DType kType = DType::iq1_s;
-  static constexpr int kSub = 32, kBytes = 768, kEnd = 32;
-  LIULI_INLINE Scales scales(const At& at) { return {at.half_at_end()}; }
+  static constexpr int kSub = 32, kBytes = 768;
+  LIULI_INLINE Scales scales(const At& at) { return {at.paired_half()}; }
   static constexpr auto& kNibbles = kIq1Nibbles;
   static constexpr auto& kBytesOfNibbles = kIq1NibbleBytes;
   static constexpr int kPointColumns = 8;
@@ -285,7 +285,8 @@ struct IQ1S : Shifted {
 /// bits, a nibble of d on top.
 struct IQ1M : Shifted {
   static constexpr DType kType = DType::iq1_m;
-  static constexpr int kSub = 16, kBytes = 896, kEnd = 0;
+  static constexpr int kSub = 16, kBytes = 896;
+  static constexpr bool kPaired = false;
   LIULI_INLINE Scales scales(const At& at) {
     const Vec::I a = at.line(64 * 12), b = at.line(64 * 13);
     Vec::I d = Vec::band(Vec::shift<12>(a), Vec::words(15));

@@ -7,14 +7,14 @@ namespace {
 
 struct TQ20 {
   static constexpr DType kType = DType::tq2_0;
-  static constexpr int kSub = 32, kOffset = 0, kBytes = 1024, kEnd = 32;
-  static constexpr bool kMinimum = false, kInOrder = false;
+  static constexpr int kSub = 32, kOffset = 0, kBytes = 1024;
+  static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true;
   static constexpr int kColumns = kChunk;
 
   struct Scales {
     Vec::F d;
   };
-  LIULI_INLINE Scales scales(const At& at) { return {at.half_at_end()}; }
+  LIULI_INLINE Scales scales(const At& at) { return {at.paired_half()}; }
   template <int i>
   LIULI_INLINE Vec::F scale(const Scales& s, const At&) {
     return s.d;
@@ -29,14 +29,14 @@ struct TQ20 {
 // over 256 reads it. Codes are 64 · digit, which saves a shift; 64 comes off the scale again, exactly.
 struct TQ10 {
   static constexpr DType kType = DType::tq1_0;
-  static constexpr int kSub = 32, kOffset = 6, kBytes = 832, kEnd = 32;
-  static constexpr bool kMinimum = false, kInOrder = false;
+  static constexpr int kSub = 32, kOffset = 6, kBytes = 832;
+  static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true;
   static constexpr int kColumns = kChunk;
 
   struct Scales {
     Vec::F d64;
   };
-  LIULI_INLINE Scales scales(const At& at) { return {Vec::mul(at.half_at_end(), Vec::set(0.015625f))}; }
+  LIULI_INLINE Scales scales(const At& at) { return {Vec::mul(at.paired_half(), Vec::set(0.015625f))}; }
   template <int i>
   LIULI_INLINE Vec::F scale(const Scales& s, const At&) {
     return s.d64;

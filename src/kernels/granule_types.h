@@ -5,9 +5,10 @@
 //   kType  kSub     the stored type; columns per scale (32 or 16)
 //   kOffset         log2 of the offset taken off a code, or −1
 //   kMinimum        weight = scale · (code − offset) [+ minimum]
-//   kInOrder        lines are read in the order they lie (for prefetching)
+//   kFetchAhead     decoding one row, whether it asks for lines ahead (granule_decode.h)
 //   kColumns        columns of a block: a row may end after any
-//   kBytes, kEnd    bytes of a chunk of 256 columns, and of its line at the panel's end
+//   kBytes          bytes of a chunk of 256 columns
+//   kPaired         d, 32 bytes more, shares a line in front of two chunks with the other's; else a chunk lies by itself
 //   Scales, scales(at)         what a chunk's scales have in common, unpacked once
 //   scale<i>, minimum<i>       of sub-block i, with the arithmetic of decode_row: products rounded once,
 //   never fused code<g, j>                 four unsigned codes per lane: columns 32 g + 4 j …
@@ -23,23 +24,31 @@ namespace {
 /// A chunk of a panel, seen from lane `lane` on.
 struct At {
   const uint8_t* body;
-  const uint8_t* end;
+  const uint8_t* d;  // of paired chunks
   int lane;
   __attribute__((always_inline)) Vec::I line(int offset) const { return Vec::load(body + offset + 4 * lane); }
   __attribute__((always_inline)) Vec::F half(int offset) const {
     return Vec::load_half(body + offset + 2 * lane);
   }
-  /// Line i of the section at the panel's end, 16 bytes.
-  __attribute__((always_inline)) Vec::I byte_at_end(int i) const {
-    return Vec::load_u8(end + kPanelRows * i + lane);
-  }
-  __attribute__((always_inline)) Vec::F half_at_end() const { return Vec::load_half(end + 2 * lane); }
+  __attribute__((always_inline)) Vec::I byte(int offset) const { return Vec::load_u8(body + offset + lane); }
+  __attribute__((always_inline)) Vec::F paired_half() const { return Vec::load_half(d + 2 * lane); }
 };
 
-/// The section at the panel's end comes after the units of 64 columns.
 template <class T>
-LIULI_INLINE At chunk_at(const uint8_t* panel, int64_t k, int64_t chunk, int lane) {
-  return {panel + chunk * T::kBytes, panel + (k + 63) / 64 * (T::kBytes / 4) + chunk * T::kEnd, lane};
+LIULI_INLINE At chunk_at(const uint8_t* panel, int64_t chunk, int lane) {
+  if constexpr (!T::kPaired) return {panel + chunk * T::kBytes, nullptr, lane};
+  const uint8_t* d = panel + chunk / 2 * (2 * T::kBytes + 64);
+  return {d + 64 + chunk % 2 * T::kBytes, d + chunk % 2 * 32, lane};
+}
+
+/// Whether one row takes a chunk's lanes one after the other: the second pass touches no new lines.
+constexpr bool kPassesOverLanes = Vec::kLanes < kPanelRows;
+
+/// Bytes from one panel to the next, to within a line (for fetching ahead).
+template <class T>
+LIULI_INLINE int64_t panel_stride(int64_t k) {
+  if constexpr (!T::kPaired) return k * T::kBytes / kChunk;
+  return k / kChunk * T::kBytes + (k / kChunk + 1) / 2 * 64;
 }
 
 /// Group g's share of the panel behind, which is expanded next: panels lie too far apart for stream prefetchers. (Fetching
@@ -58,10 +67,13 @@ LIULI_INLINE Vec::F minus(Vec::F v) { return Vec::mul(v, Vec::set(-1.0f)); }
 template <bool five>
 struct Q45K {
   static constexpr DType kType = five ? DType::q5_k : DType::q4_k;
-  static constexpr int kSub = 32, kOffset = -1, kBytes = five ? 2816 : 2304, kEnd = 0;
-  static constexpr bool kMinimum = true, kInOrder = false;
+  static constexpr int kSub = 32, kOffset = -1, kBytes = five ? 2816 : 2304;
+  static constexpr bool kMinimum = true, kPaired = false, kFetchAhead = kPassesOverLanes;
   static constexpr int kColumns = kChunk;
-  static constexpr int kHigh = 256, kCodes = five ? 768 : 256;
+  // A line of top bits stands before each of the first eight of codes, which are needed with it.
+  static constexpr int codes_at(int pair, int j) {
+    return five && pair == 0 ? 320 + 128 * j : 256 + 512 * five + 64 * (8 * pair + j);
+  }
 
   struct Scales {
     Vec::F d, minus_dmin;
@@ -87,11 +99,11 @@ struct Q45K {
   }
   template <int g, int j>
   LIULI_INLINE Vec::I code(const At& at) {
-    const Vec::I low = low_nibbles(Vec::shift<4 * (g % 2)>(at.line(kCodes + 64 * (8 * (g / 2) + j))));
+    const Vec::I low = low_nibbles(Vec::shift<4 * (g % 2)>(at.line(codes_at(g / 2, j))));
     if constexpr (!five)
       return low;
     else
-      return Vec::or_and(low, Vec::shift<g - 4>(at.line(kHigh + 64 * j)), Vec::bytes(16));
+      return Vec::or_and(low, Vec::shift<g - 4>(at.line(256 + 128 * j)), Vec::bytes(16));
   }
 };
 using Q4K = Q45K<false>;
@@ -99,22 +111,25 @@ using Q5K = Q45K<true>;
 
 struct Q6K {
   static constexpr DType kType = DType::q6_k;
-  static constexpr int kSub = 16, kOffset = 5, kBytes = 3328, kEnd = 32;
-  static constexpr bool kMinimum = false, kInOrder = false;
+  static constexpr int kSub = 16, kOffset = 5, kBytes = 3328;
+  static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = false;
   static constexpr int kColumns = kChunk;
 
   struct Scales {
     Vec::F d;
+    Vec::I scale[4];  // signed bytes
   };
-  LIULI_INLINE Scales scales(const At& at) { return {at.half_at_end()}; }
-  template <int i>
-  LIULI_INLINE Vec::F scale(const Scales& s, const At& at) {
-    return Vec::mul(s.d, Vec::signed_byte<i % 4>(at.line(64 * (i / 4))));
+  LIULI_INLINE Scales scales(const At& at) {
+    return {at.paired_half(), {at.line(0), at.line(64), at.line(128), at.line(192)}};
   }
-  // Lines of a half: A and B where ql lies in a file's block, C in place of qh (panel_regroup.h).
+  template <int i>
+  LIULI_INLINE Vec::F scale(const Scales& s, const At&) {
+    return Vec::mul(s.d, Vec::signed_byte<i % 4>(s.scale[i / 4]));
+  }
+  // Lines of a half: eight each of A, B, C (panel_regroup.h).
   template <int g, int j>
   LIULI_INLINE Vec::I code(const At& at) {
-    constexpr int n = g / 4, i = g % 4, a = 1280 + 64 * (16 * n + j), b = a + 512, c = 256 + 64 * (8 * n + j);
+    constexpr int n = g / 4, i = g % 4, a = 256 + 1536 * n + 64 * j, b = a + 512, c = b + 512;
     if constexpr (i < 3) return Vec::band(at.line(i == 0 ? a : i == 1 ? b : c), Vec::bytes(63));
     const Vec::I low = Vec::band(Vec::shift<6>(at.line(a)), Vec::bytes(3));
     const Vec::I two = Vec::or_and(low, Vec::shift<4>(at.line(b)), Vec::bytes(12));
@@ -124,8 +139,8 @@ struct Q6K {
 
 struct Q2K {
   static constexpr DType kType = DType::q2_k;
-  static constexpr int kSub = 16, kOffset = -1, kBytes = 1344, kEnd = 0;
-  static constexpr bool kMinimum = true, kInOrder = false;
+  static constexpr int kSub = 16, kOffset = -1, kBytes = 1344;
+  static constexpr bool kMinimum = true, kPaired = false, kFetchAhead = true;
   static constexpr int kColumns = kChunk;
 
   // Codes stay where they lie in their byte, times 1, 4, 16 or 64; the scale is divided by as much, which is exact.
@@ -160,8 +175,8 @@ struct Q2K {
 
 struct Q3K {
   static constexpr DType kType = DType::q3_k;
-  static constexpr int kSub = 16, kOffset = 2, kBytes = 1728, kEnd = 32;
-  static constexpr bool kMinimum = false, kInOrder = false;
+  static constexpr int kSub = 16, kOffset = 2, kBytes = 1728;
+  static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true;
   static constexpr int kColumns = kChunk;
 
   struct Scales {
@@ -173,7 +188,7 @@ struct Q3K {
   LIULI_INLINE Scales scales(const At& at) {
     const Vec::I a = at.line(0), b = at.line(64), c = at.line(128), top = Vec::bytes(0x30),
                  offset = Vec::bytes(32);
-    return {at.half_at_end(),
+    return {at.paired_half(),
             {Vec::subtract_bytes(Vec::or_and(low_nibbles(a), Vec::shift<-4>(c), top), offset),
              Vec::subtract_bytes(Vec::or_and(low_nibbles(b), Vec::shift<-2>(c), top), offset),
              Vec::subtract_bytes(Vec::or_and(low_nibbles(Vec::shift<4>(a)), c, top), offset),
@@ -185,10 +200,12 @@ struct Q3K {
   }
   template <int g, int j>
   LIULI_INLINE Vec::I code(const At& at) {
-    constexpr int line = 192 + 512 * (g / 3) + 64 * j, place = g % 3;  // of bytes A, B, C (panel_regroup.h)
+    // Lines of A, C, B (panel_regroup.h): group 2 is the first that needs C.
+    constexpr int a = 192 + 64 * j, c = a + 512, b = c + 512;
+    constexpr int line = g < 3 ? a : g < 6 ? b : c, place = g % 3;
     if constexpr (place < 2 || g > 5) return Vec::band(Vec::shift<3 * place>(at.line(line)), Vec::bytes(7));
     const Vec::I low = Vec::band(Vec::shift<6>(at.line(line)), Vec::bytes(3));
-    return Vec::or_and(low, Vec::shift < g == 2 ? 4 : 5 > (at.line(192 + 1024 + 64 * j)), Vec::bytes(4));
+    return Vec::or_and(low, Vec::shift < g == 2 ? 4 : 5 > (at.line(c)), Vec::bytes(4));
   }
 };
 
@@ -198,8 +215,8 @@ alignas(16) constexpr uint8_t kIq4Plus128[16] = {1,   24,  45,  63,  79,  93,  1
 
 struct IQ4XS {
   static constexpr DType kType = DType::iq4_xs;
-  static constexpr int kSub = 32, kOffset = 7, kBytes = 2176, kEnd = 0;
-  static constexpr bool kMinimum = false, kInOrder = false;
+  static constexpr int kSub = 32, kOffset = 7, kBytes = 2176;
+  static constexpr bool kMinimum = false, kPaired = false, kFetchAhead = kPassesOverLanes;
   static constexpr int kColumns = kChunk;
 
   struct Scales {
@@ -229,12 +246,13 @@ enum class Codes32 { byte, nibble, nibble_and_bit, table };
 template <DType type, Codes32 codes, bool minimum_, int offset>
 struct Blocks32 {
   static constexpr DType kType = type;
-  static constexpr bool kMinimum = minimum_, kInOrder = true, kBit = codes == Codes32::nibble_and_bit;
+  static constexpr bool kMinimum = minimum_, kPaired = false, kFetchAhead = false,
+                        kBit = codes == Codes32::nibble_and_bit;
   static constexpr int kCodeBytes = codes == Codes32::byte ? 32 : 16;
   static constexpr int kBlock = 2 + 2 * kMinimum + 4 * kBit + kCodeBytes, kUnit = 32 * kBlock;
-  static constexpr int kSub = 32, kOffset = offset, kBytes = 4 * kUnit, kEnd = 0;
+  static constexpr int kSub = 32, kOffset = offset, kBytes = 4 * kUnit;
   static constexpr int kColumns = 32;
-  static constexpr int kHigh = 64 + 64 * kMinimum, kCodes = kHigh + 128 * kBit;
+  static constexpr int kBlocks = 64 + 64 * kMinimum, kCodes = 64 * kBit, kBody = kCodes + 16 * kCodeBytes;
 
   struct Scales {};
   LIULI_INLINE Scales scales(const At&) { return {}; }
@@ -248,14 +266,14 @@ struct Blocks32 {
   }
   template <int g, int j>
   LIULI_INLINE Vec::I code(const At& at) {
-    constexpr int unit = g / 2 * kUnit, first = unit + kCodes + 16 * kCodeBytes * (g % 2);
+    constexpr int block = g / 2 * kUnit + kBlocks + kBody * (g % 2), first = block + kCodes;
     if constexpr (codes == Codes32::byte) return at.line(first + 64 * j);
     const Vec::I low = low_nibbles(Vec::shift < j < 4 ? 0 : 4 > (at.line(first + 64 * (j % 4))));
     if constexpr (codes == Codes32::table) return Vec::lookup(kIq4Plus128, low);
     if constexpr (!kBit)
       return low;
     else
-      return Vec::or_and(low, Vec::shift<j - 4>(at.line(unit + kHigh + 64 * (g % 2))), Vec::bytes(16));
+      return Vec::or_and(low, Vec::shift<j - 4>(at.line(block)), Vec::bytes(16));
   }
 };
 using Q40 = Blocks32<DType::q4_0, Codes32::nibble, false, 3>;

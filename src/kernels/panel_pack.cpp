@@ -26,8 +26,8 @@ struct TopBitFlipped {
   Quad operator()(Quad q) const { return q ^ 0x80808080u; }
 };
 
-// Four granules of four rows: rows[r] + at becomes lane r of four lines.
-template <class Change>
+// Four granules of four rows: rows[r] + at becomes lane r of four lines, `step` lines apart.
+template <int step, class Change>
 void transpose_4x4(const uint8_t* const* rows, int64_t at, uint8_t* lines, Change change) {
   const Quad a = load(rows[0] + at), b = load(rows[1] + at), c = load(rows[2] + at), d = load(rows[3] + at);
   const Quad ab01 = __builtin_shufflevector(a, b, 0, 4, 1, 5),
@@ -35,9 +35,9 @@ void transpose_4x4(const uint8_t* const* rows, int64_t at, uint8_t* lines, Chang
              cd01 = __builtin_shufflevector(c, d, 0, 4, 1, 5),
              cd23 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
   store(lines, change(__builtin_shufflevector(ab01, cd01, 0, 1, 4, 5)));
-  store(lines + 64, change(__builtin_shufflevector(ab01, cd01, 2, 3, 6, 7)));
-  store(lines + 128, change(__builtin_shufflevector(ab23, cd23, 0, 1, 4, 5)));
-  store(lines + 192, change(__builtin_shufflevector(ab23, cd23, 2, 3, 6, 7)));
+  store(lines + 64 * step, change(__builtin_shufflevector(ab01, cd01, 2, 3, 6, 7)));
+  store(lines + 128 * step, change(__builtin_shufflevector(ab23, cd23, 0, 1, 4, 5)));
+  store(lines + 192 * step, change(__builtin_shufflevector(ab23, cd23, 2, 3, 6, 7)));
 }
 
 // A granule of each of four rows.
@@ -51,18 +51,18 @@ Quad gather(const uint8_t* const* rows, int64_t at) {
   return q;
 }
 
-// n granules of every row, from rows[…] + at on, into n lines.
-template <class Change>
+// n granules of every row, from rows[…] + at on, into n lines, `step` lines apart.
+template <int step = 1, class Change>
 void move_granules(const uint8_t* const* rows, int64_t at, int64_t n, uint8_t* lines, Change change) {
   const int64_t fours = n / 4;
   for (int64_t i = 0; i < fours; i++)
     for (int lane = 0; lane < kPanelRows; lane += 4)
-      transpose_4x4(rows + lane, at + 16 * i, lines + 256 * i + 4 * lane, change);
+      transpose_4x4<step>(rows + lane, at + 16 * i, lines + 256 * step * i + 4 * lane, change);
   at += 16 * fours;
-  lines += 256 * fours;
+  lines += 256 * step * fours;
   for (int i = 0; i < static_cast<int>(n % 4); i++)
     for (int lane = 0; lane < kPanelRows; lane += 4)
-      store(lines + 64 * i + 4 * lane, change(gather(rows + lane, at + 4 * i)));
+      store(lines + 64 * step * i + 4 * lane, change(gather(rows + lane, at + 4 * i)));
 }
 
 // One or two bytes of every row, side by side.
@@ -97,25 +97,24 @@ struct Packing {
   static constexpr const PanelForm& form = kPanelForms[panel_form_index(type)];
 
   template <int f>
-  static void move_field(const uint8_t* const* rows, int64_t at, uint8_t* unit, uint8_t* end, int second) {
+  static void move_field(const uint8_t* const* rows, int64_t at, uint8_t* head, uint8_t* body) {
     constexpr PanelField field = form.fields[f];
-    constexpr bool at_end = field.kind == end_half || field.kind == end_byte;
-    uint8_t* lines = (at_end ? end : unit) + field.panel + second * kPanelRows * field.bytes;
     at += field.file;
-    if constexpr (field.bytes < 4)
-      move_small<field.bytes>(rows, at, lines);
+    if constexpr (field.in_head())
+      move_small<field.bytes>(rows, at, head + field.panel);
     else if constexpr (field.kind == bits)
-      move_granules(rows, at, field.bytes / 4, lines, BitsMoved{});
+      move_granules<field.step>(rows, at, field.bytes / 4, body + field.panel, BitsMoved{});
     else if constexpr (field.kind == offset)
-      move_granules(rows, at, field.bytes / 4, lines, TopBitFlipped{});
+      move_granules<field.step>(rows, at, field.bytes / 4, body + field.panel, TopBitFlipped{});
     else
-      move_granules(rows, at, field.bytes / 4, lines, AsStored{});
+      move_granules<field.step>(rows, at, field.bytes / 4, body + field.panel, AsStored{});
   }
 
+  // `place`: which block of its unit.
   template <int... f>
-  static void move_block(const uint8_t* const* rows, int64_t at, uint8_t* unit, uint8_t* end, int second,
+  static void move_block(const uint8_t* const* rows, int64_t at, uint8_t* head, uint8_t* body, int place,
                          std::integer_sequence<int, f...>) {
-    (move_field<f>(rows, at, unit, end, second), ...);
+    (move_field<f>(rows, at, head + place * kPanelRows * form.fields[f].bytes, body), ...);
   }
 
   // Where the granule at `offset` of the file's block has its line.
@@ -126,9 +125,9 @@ struct Packing {
     return -1;
   }
 
-  static void regroup(uint8_t* unit) {
+  static void regroup(uint8_t* body) {
     for_each_regrouping(form.regrouping, [&](auto how, TriplesAt at) {
-      uint8_t *a = unit + line_of(at.a), *b = unit + line_of(at.b), *c = unit + line_of(at.c);
+      uint8_t *a = body + line_of(at.a), *b = body + line_of(at.b), *c = body + line_of(at.c);
       for (int i = 0; i < 8 * 64; i += 16) {
         const LineTriple<Quad> t = how.together(LineTriple<Quad>{load(a + i), load(b + i), load(c + i)});
         store(a + i, t.a);
@@ -139,13 +138,12 @@ struct Packing {
   }
 
   static void pack(const uint8_t* const* rows, uint8_t* panel, int64_t k) {
-    uint8_t* end = panel + units_of(form, k) * form.unit_bytes;
     for (int64_t b = 0; b < k / form.block; b++) {
-      const int64_t unit = b / form.blocks_per_unit;
-      move_block(rows, b * form.block_bytes, panel + unit * form.unit_bytes, end + unit * form.end_bytes,
+      uint8_t* body = panel + form.body_at(b);
+      move_block(rows, b * form.block_bytes, panel + form.unit_at(b), body,
                  static_cast<int>(b % form.blocks_per_unit),
                  std::make_integer_sequence<int, form.n_fields>{});
-      regroup(panel + unit * form.unit_bytes);
+      regroup(body);
     }
   }
 };

@@ -55,44 +55,37 @@ void move_field(const PanelField& field, Block* block, Panel* lines, int lane) {
   }
   for (int i = 0; i < field.bytes / 4; i++) {
     uint32_t v;
-    std::memcpy(&v, to_panel ? block + field.file + 4 * i : lines + 64 * i + 4 * lane, 4);
+    std::memcpy(&v, to_panel ? block + field.file + 4 * i : lines + 64 * field.step * i + 4 * lane, 4);
     if (field.kind == offset) v ^= 0x80808080u;
     if (field.kind == bits) v = to_panel ? gather_bits(v) : scatter_bits(v);
     if constexpr (to_panel)
-      std::memcpy(lines + 64 * i + 4 * lane, &v, 4);
+      std::memcpy(lines + 64 * field.step * i + 4 * lane, &v, 4);
     else
       std::memcpy(block + field.file + 4 * i, &v, 4);
   }
 }
 
-// Moves a block's fields between its file form and lane `lane` of a unit.
+// Blocks [begin, end) of one row between file form and lane `lane` of a panel.
 template <bool to_panel, class Block, class Panel>
-void move_fields(const PanelForm& form, Block* block, Panel* unit, Panel* end, int second, int lane) {
-  for (int f = 0; f < form.n_fields; f++) {
-    const PanelField& field = form.fields[f];
-    const bool at_end = field.kind == end_half || field.kind == end_byte;
-    Panel* lines = at_end ? end : unit + field.panel;
-    move_field<to_panel>(field, block, lines + second * 16 * field.bytes, lane);
-  }
-}
-
-// Blocks [begin, end) of one row between file form and panel.
-template <bool to_panel, class Block, class Panel>
-void move_blocks(const PanelForm& form, Block* block, Panel* panel, int lane, int64_t k, int64_t begin,
-                 int64_t end) {
-  Panel* end_section = panel + units_of(form, k) * form.unit_bytes;
-  for (int64_t b = begin; b < end; b++, block += form.block_bytes) {
-    Panel* unit = panel + b / form.blocks_per_unit * form.unit_bytes;
-    Panel* end_of_unit = end_section + b / form.blocks_per_unit * form.end_bytes;
-    const int second = static_cast<int>(b % form.blocks_per_unit);
+void move_blocks(const PanelForm& form, Block* blocks, Panel* panel, int lane, int64_t begin, int64_t end) {
+  const auto move_fields = [&](auto* block, int64_t b) {
+    Panel *head = panel + form.unit_at(b), *body = panel + form.body_at(b);
+    const auto place = static_cast<int>(b % form.blocks_per_unit);
+    for (int f = 0; f < form.n_fields; f++) {
+      const PanelField& field = form.fields[f];
+      Panel* lines = field.in_head() ? head + place * kPanelRows * field.bytes : body;
+      move_field<to_panel>(field, block, lines + field.panel, lane);
+    }
+  };
+  for (int64_t b = begin; b < end; b++, blocks += form.block_bytes) {
     if constexpr (to_panel) {
       uint8_t regrouped[kMaxFormBlock];
-      std::memcpy(regrouped, block, static_cast<size_t>(form.block_bytes));
+      std::memcpy(regrouped, blocks, static_cast<size_t>(form.block_bytes));
       regroup<true>(form.regrouping, regrouped);
-      move_fields<true>(form, regrouped, unit, end_of_unit, second, lane);
+      move_fields(regrouped, b);
     } else {
-      move_fields<false>(form, block, unit, end_of_unit, second, lane);
-      regroup<false>(form.regrouping, block);
+      move_fields(blocks, b);
+      regroup<false>(form.regrouping, blocks);
     }
   }
 }
@@ -100,14 +93,12 @@ void move_blocks(const PanelForm& form, Block* block, Panel* panel, int lane, in
 template <DType type>
 struct Granules {
   static constexpr const PanelForm& form = kPanelForms[panel_form_index(type)];
-  static size_t bytes(int64_t k) noexcept {
-    return round_up(static_cast<size_t>(units_of(form, k) * (form.unit_bytes + form.end_bytes)), 64);
-  }
+  static size_t bytes(int64_t k) noexcept { return static_cast<size_t>(form.bytes(k)); }
   static void pack_row(const uint8_t* row, uint8_t* panel, int lane, int64_t k) noexcept {
-    move_blocks<true>(form, row, panel, lane, k, 0, k / form.block);
+    move_blocks<true>(form, row, panel, lane, 0, k / form.block);
   }
   static void unpack_row(const uint8_t* panel, uint8_t* row, int lane, int64_t k) noexcept {
-    move_blocks<false>(form, row, panel, lane, k, 0, k / form.block);
+    move_blocks<false>(form, row, panel, lane, 0, k / form.block);
   }
 };
 
@@ -170,7 +161,7 @@ void unpack_chunk(DType type, const uint8_t* panel, int64_t k, int64_t chunk, in
                   uint8_t* blocks) noexcept {
   const int64_t begin = chunk * kChunk, end = std::min(k, begin + kChunk);
   if (const PanelForm* form = panel_form(type)) {
-    move_blocks<false>(*form, blocks, panel, lane, k, begin / form->block, end / form->block);
+    move_blocks<false>(*form, blocks, panel, lane, begin / form->block, end / form->block);
   } else if (type == DType::f16 || type == DType::bf16) {
     Pairs::unpack(panel, blocks, lane, begin, end);
   } else {

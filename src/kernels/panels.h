@@ -8,28 +8,31 @@
 //
 //   type            per 256 columns                              codes of 32-group g, quad j (columns 4j … 4j + 3 of the group)
 //   Q4_K            (d)(dmin)[3 scales][32 qs]                   qs[8(g/2)+j] >> 4(g&1), & 15
-//   Q5_K            (d)(dmin)[3 scales][8 qh][32 qs]             the same, bit g of qh[j] becomes bit 4
-//   Q6_K            [4 scales][16 C][8 A][8 B][8 A][8 B] … (d)   n=g/4, i=g%4: line 8n+j of A, B, C & 63 for i = 0, 1, 2; for 3 the two bits above, of A lowest
+//   Q5_K            (d)(dmin)[3 scales][8 × (qh, qs)][24 qs]     the same, bit g of qh[j] becomes bit 4
 //   Q2_K            (d)(dmin)[4 scales][16 qs]                   qs[8(g/4)+j] & 3 << 2(g%4), times 4^(g%4): the scale takes it off
-//   Q3_K            [3 scales][8 A][8 B][8 C] … (d)              A: g = 0, 1; B: 3, 4; C: 6, 7, three bits each; 2 and 5: two bits above in A and B, one in C
 //   IQ4_XS          (d)(scales_h)[1 scales_l][32 qs]             qs[4g+j] low nibble for j < 4, qs[4g+j−4] high nibble above
-//   TQ2_0           [16 qs] … (d)                                as Q2_K, from line 0
-//   TQ1_0           [12 of 5 digits][1 of 4 digits] … (d)        digit of line j (g < 5: digit g of line j; above: digits of lines 8 … 12)
-//   IQ1 IQ2 IQ3     the file's granules in order … (d)           points of a lattice, signs and scales: granule_lattices.h
+//   IQ1_M           the file's granules in order                 as the other IQ types
+//                   per 512 columns: (d0)(d1), then twice
+//   Q6_K            [4 scales][8 A][8 B][8 C][8 A][8 B][8 C]     n=g/4, i=g%4: line 8n+j of A, B, C & 63 for i = 0, 1, 2; for 3 the two bits above, of A lowest
+//   Q3_K            [3 scales][8 A][8 C][8 B]                    A: g = 0, 1; B: 3, 4; C: 6, 7, three bits each; 2 and 5: two bits above in A and B, one in C
+//   TQ2_0           [16 qs]                                      as Q2_K, from line 0
+//   TQ1_0           [12 of 5 digits][1 of 4 digits]              digit of line j (g < 5: digit g of line j; above: digits of lines 8 … 12)
+//   IQ1 IQ2 IQ3     the file's granules in order                 points of a lattice, signs and scales: granule_lattices.h
 //                   per 64 columns (blocks 0 and 1)
 //   Q8_0            (d0)(d1)[8 q0][8 q1], bytes xor 0x80         q[j]
 //   Q4_0 IQ4_NL     (d0)(d1)[4 q0][4 q1]                         q[j] low nibble for j < 4, q[j−4] high nibble above
 //   Q4_1            (d0)(d1)(m0)(m1)[4 q0][4 q1]                 the same
-//   Q5_0 Q5_1       like Q4_0 Q4_1, [1 qh0][1 qh1] before q      the same, bit j of byte c of qh becomes bit 4 of column 4j + c
-//   MXFP4           [4 q0][4 q1] … (e: 16 bytes each)            as Q4_0
+//   Q5_0 Q5_1       like Q4_0 Q4_1, with [1 qh] before each q    the same, bit j of byte c of qh becomes bit 4 of column 4j + c
 //   NVFP4           [1 scales][8 q], one block                   of 16: q[2s + j % 2], low nibble for j < 2, high above
 //                   per 128 columns
+//   MXFP4           (e0)(e1)(e2)(e3), 16 bytes each, [4 q] × 4   as Q4_0
 //   FP8 E4M3        [1 f32 scale][32 q]                          q[j]
 //   F16 BF16        per 2 columns: [16 rows][2 columns]
 //   F32             per column: [16 rows]
 //
-// "…" marks a 32-byte line (or one of 16 bytes) that would leave the next super-block unaligned: these d lines
-// lie together at the panel's end. A, B, C of Q6_K and Q3_K are ql and qh, hmask and qs with their bits regrouped
+// Decoding touches every new line just after the one before it: memory is read upwards without a gap. A gap of 512 bytes per
+// panel (the d lines of Q6_K used to lie at its end) cost a quarter of the speed, lines out of order the half (Zen 4).
+// A, B, C of Q6_K and Q3_K are ql and qh, hmask and qs with their bits regrouped
 // (panel_regroup.h): a shift and two bit operations less for each four columns. Q5's qh has its bits moved (4j + c to 8c + j), so that one shift lands a bit in place; Q8_0's
 // xor makes the bytes unsigned. Integers and F64 have the "rows" form: file rows one after another, each
 // padded to a multiple of 4 bytes.

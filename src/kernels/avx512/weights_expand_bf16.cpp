@@ -61,15 +61,15 @@ LIULI_INLINE void expand_chunk(const At& at, const uint8_t* next, int begin, int
 
 template <class T>
 void expand(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end, uint16_t* tiles) noexcept {
-  const int64_t panel_bytes = ((k + 63) / 64 * (T::kBytes + T::kEnd) / 4 + 63) / 64 * 64;
+  const int64_t stride = panel_stride<T>(k);
   for (int64_t column = k_begin; column < k_end;) {
     const int64_t chunk = column / kChunk, first = chunk * kChunk;
     const int64_t end = k_end < first + kChunk ? k_end : first + kChunk;
     const int64_t in_row = (k - first + 31) / 32;
     const int last = static_cast<int>((end - first) / 32);
     const int present = in_row < last ? static_cast<int>(in_row) : last;
-    const At at = chunk_at<T>(panel, k, chunk, 0);
-    expand_chunk<T>(at, at.body + panel_bytes, static_cast<int>((column - first) / 32), present, last, tiles);
+    const At at = chunk_at<T>(panel, chunk, 0);
+    expand_chunk<T>(at, at.body + stride, static_cast<int>((column - first) / 32), present, last, tiles);
     tiles += (end - column) * kPanelRows;
     column = end;
   }
