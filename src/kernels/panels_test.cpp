@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "kernels/panel_samples.h"
 
@@ -38,6 +39,21 @@ TEST(Panels, GiveBackEveryRowOfRandomBytes) {
         ASSERT_TRUE(std::equal(back.begin(), back.end(), rows.begin() + lane * static_cast<ptrdiff_t>(row)))
             << dtype_info(type).name << " k " << k << " lane " << lane;
       }
+    }
+  }
+}
+
+// A gap between a panel's lines, or between panels, costs more than the bytes in it: memory's prefetchers start anew.
+TEST(Panels, HaveNoGap) {
+  for (const DType type : all_types()) {
+    if (panel_layout(type).name != std::string_view("granules")) continue;
+    EXPECT_EQ(static_cast<int64_t>(panel_layout(type).bytes(512)), 16 * row_bytes(type, 512))
+        << dtype_info(type).name;
+    for (const int64_t k :
+         columns_of(type)) {  // ragged rows: less than two lines, or padded to 64 plain columns
+      const int64_t padded = dtype_info(type).block == 1 ? (k + 63) / 64 * 64 : k;
+      EXPECT_LT(static_cast<int64_t>(panel_layout(type).bytes(k)) - 16 * row_bytes(type, padded), 128)
+          << dtype_info(type).name << " k " << k;
     }
   }
 }

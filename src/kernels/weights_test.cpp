@@ -35,7 +35,7 @@ const Level kScalar{"scalar", weights_scalar(), quantize_x16_scalar()};
 std::vector<int64_t> columns_of(DType type) {
   const int block = dtype_info(type).block;
   if (block == 1) return {1, 18, 31, 54, 63, 64, 65, 256, 288, 576};
-  if (block == 256) return {256, 512, 1024};
+  if (block == 256) return {256, 512, 768, 1024};
   std::vector<int64_t> columns;
   for (const int64_t k : {32, 64, 96, 128, 256, 288, 384, 576, 608, 896, 1024})
     if (k % block == 0) columns.push_back(k);
