@@ -42,6 +42,9 @@ struct PlainBf16 {
 
 // R rows at once. `split`: even and odd columns have their own accumulators (decode class); else one, k
 // ascending.
+//
+// Lines are asked for ahead for several rows only, as in granule_decode.h. Zen 4, one thread, GiB/s with 2 KiB into L1 for all ->
+// this: F16 one row 22 -> 26, four 11 -> 14.8; F32 eight rows 16 -> 24, but four (two times two) 18 -> 15.7.
 template <class T, int R, bool split>
 void plain_rows(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx, float* y, ptrdiff_t ldy) {
   constexpr int ahead = 8192;

@@ -34,6 +34,7 @@ struct At {
   __attribute__((always_inline)) Vec::F paired_half() const { return Vec::load_half(d + 2 * lane); }
 };
 
+/// Chunk `chunk` of a panel; of paired chunks two follow the line of their d's.
 template <class T>
 LIULI_INLINE At chunk_at(const uint8_t* panel, int64_t chunk, int lane) {
   if constexpr (!T::kPaired) return {panel + chunk * T::kBytes, nullptr, lane};
