@@ -23,7 +23,7 @@ LIULI_INLINE Vec::I without_offset(Vec::I code) {
   if constexpr (T::kOffset < 0)
     return code;
   else
-    return Vec::subtract_bytes(code, Vec::bytes(1 << T::kOffset));
+    return Vec::subtract_bytes(code, Vec::bytes((1 << T::kOffset) >> code_shift<T>(0)));
 }
 
 LIULI_INLINE float* floats_at(int8_t* lane, int line) { return reinterpret_cast<float*>(lane + line); }

@@ -33,6 +33,7 @@ struct TQ10 {
   static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true;
   static constexpr int kColumns = kChunk;
 
+  static constexpr int code_shift(int) { return 6; }
   struct Scales {
     Vec::F d64;
   };

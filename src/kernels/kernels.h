@@ -91,6 +91,7 @@ struct WeightKernels {
   void (*expand_codes)(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end,
                        int8_t* blocks) noexcept = nullptr;
   bool two_scales = false, has_minimum = false;  ///< of such a block of 32 columns
+  int code_least = -128, code_most = 127;        ///< bounds of its codes: narrow ones multiply faster
 };
 
 /// Rows to x16. x has k values per row; out[chunk · n_rows + m].

@@ -394,6 +394,27 @@ TEST(Int8Prompt, HasTheSameBitsOnEveryLevelForEveryType) {
     }
 }
 
+// What narrow codes may be summed in follows from these bounds.
+TEST(Int8Prompt, CodesStayWithinTheBoundsThatTheirTypeNamesAndReachThem) {
+  const int64_t k = 8192;
+  for (const DType type : types_with_codes()) {
+    const WeightKernels& weight = kernels_for(Isa::scalar)->weights[static_cast<size_t>(type)];
+    StoredMatrix w(type, 1, k);
+    std::vector<int8_t> blocks(static_cast<size_t>(k / kInt8Block * kInt8Bytes));
+    weight.expand_codes(w.bytes.data(), k, 0, k, blocks.data());
+    int least = 127, most = -128;
+    for (size_t block = 0; block < blocks.size(); block += kInt8Bytes)
+      for (size_t i = block; i < block + kInt8Quads * kInt8Line; i++)
+        least = std::min<int>(least, blocks[i]), most = std::max<int>(most, blocks[i]);
+    EXPECT_EQ(least, weight.code_least) << dtype_info(type).name;
+    EXPECT_EQ(most, weight.code_most) << dtype_info(type).name;
+    for (const Kernels* level : fast_levels()) {
+      EXPECT_EQ(level->weights[static_cast<size_t>(type)].code_least, weight.code_least) << level->name;
+      EXPECT_EQ(level->weights[static_cast<size_t>(type)].code_most, weight.code_most) << level->name;
+    }
+  }
+}
+
 // The weights as stored, the activations rounded to 8 bits: a scale per 256 columns would leave 4.9e-5.
 TEST(Int8Prompt, StaysWithin4e5OfTheDoubleProductForEveryType) {
   for (const DType type : types_with_codes())

@@ -1,161 +1,163 @@
-// The prompt product of 8-bit blocks by vpmaddubsw: the scalar level's bits. The unsigned factor is |code| and the signed one
-// is q with the code's sign: pairs of q + 128 times codes of eight bits would not fit 16 bits, 2 · 128 · 127 does.
-#include "kernels/avx2/prompt_transpose.h"
-#include "kernels/avx2/vector.h"
+// The prompt product of 8-bit blocks by vpmaddubsw, unsigned codes times signed activations: the scalar level's bits.
+//
+// Codes lose their least value, c = u + least, and what is taken too much, least · Σ q, is added in the end. Of codes of few
+// bits all of a scale's columns fit one 16-bit sum, so that four columns cost a product and an addition:
+//
+//   plain, shifted   |Σ u·q| < 2^15: up to four bits (five, where a scale has 16 columns)
+//   centred          |Σ (u − center)·q| < 2^15: a bit more. Sums modulo 2^16 start at −center · Σ q and end right
+//   planes           wider codes: a sum of the low nibbles, one of the high ones. (Signs moved to the activations, |c| times
+//                    ±q, would have to leave 16 bits after every product, and vpsignb competes with it for two pipes: 30 %
+//                    slower.)
+#include "kernels/avx2/prompt_int8.h"
 
 #include "kernels/isa_tables.h"
-#include "kernels/prompt_blocked.h"
 
 namespace liuli::kernels {
 namespace {
 
-inline float float_at(const int8_t* line) {
-  float value;
-  __builtin_memcpy(&value, line, sizeof value);
-  return value;
-}
-LIULI_INLINE __m256 floats_at(const int8_t* lines) {
-  return Vec::load_f32(reinterpret_cast<const float*>(lines));
-}
+enum class Sums { plain, shifted, centred, centred_and_shifted, planes };
 
-// ---- packing --------------------------------------------------------------------------------------------
+constexpr int kLargestQ = 127, kLargestSum = 32767;
 
-using BlockColumns = float[kInt8Block][kPanelRows];
+template <Sums form, bool two_scales, bool has_minimum>
+struct MaddubsForm {
+  static constexpr bool kTwoScales = two_scales, kMinimum = has_minimum,
+                        kCentred = form == Sums::centred || form == Sums::centred_and_shifted,
+                        kShifted = form != Sums::plain && form != Sums::centred;
+  static constexpr int kQuads = two_scales ? kInt8Quads / 2 : kInt8Quads;
 
-LIULI_INLINE __m256 largest(const BlockColumns& columns, int lane) {
-  __m256 most = Vec::zero_f32();
-  for (const auto& column : columns) most = Vec::larger_magnitude(most, Vec::load_f32(column + lane));
-  return Vec::drop_below(most, kInt8Least);
-}
+  enum class Codes { whole, low, high };
 
-// Rows `lane` … lane + 7 of a block; what is no small number becomes 0.
-LIULI_INLINE void pack_lanes(const BlockColumns& columns, int lane, int8_t* lines) {
-  int8_t* out = lines + 4 * lane;
-  const __m256 scale = Vec::mul(largest(columns, lane), Vec::set(kInt8ByLargest)),
-               inverse = Vec::div(Vec::set(1.0f), scale);
-  Vec::store(reinterpret_cast<float*>(out + kInt8RowScale), scale);
-  __m256i half_sum[2] = {Vec::zero(), Vec::zero()};
-  for (int quad = 0; quad < kInt8Quads; quad++) {
-    __m256i bytes = Vec::zero();
-    for (int j = 0; j < 4; j++) {
-      const __m256i q = _mm256_cvtps_epi32(Vec::mul(Vec::load_f32(columns[4 * quad + j] + lane), inverse));
-      bytes = Vec::bor(bytes, _mm256_slli_epi32(Vec::band(q, Vec::words(255)), 8 * j));
-    }
-    __m256i& sum = half_sum[quad / (kInt8Quads / 2)];
-    const __m256i pairs = _mm256_maddubs_epi16(Vec::bytes(1), bytes);
-    sum = Vec::add(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    Vec::store(out + quad * kInt8Line, Vec::bxor(bytes, Vec::bytes(128)));
-  }
-  Vec::store(reinterpret_cast<float*>(out + kInt8RowSum), Vec::to_f32(Vec::add(half_sum[0], half_sum[1])));
-  for (int half = 0; half < 2; half++)
-    Vec::store(reinterpret_cast<float*>(out + kInt8RowHalfSums + half * kInt8Line),
-               Vec::to_f32(half_sum[half]));
-}
-
-// ---- the product ----------------------------------------------------------------------------------------
-
-// R rows times a panel in one block of 32 columns; `half` of the registers is lanes 0 … 7 or 8 … 15.
-template <int R, bool two_scales, bool has_minimum>
-struct BlockOfTile {
-  const int8_t *a, *b;
-
-  template <int part>
-  LIULI_INLINE void add_products(const BlockOfTile& t, __m256i (&acc)[R][2]) {
-    constexpr int quads = two_scales ? kInt8Quads / 2 : kInt8Quads;
-#pragma GCC unroll 4
-    for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = Vec::zero();
-    for (int i = part * quads; i < part * quads + quads; i++) {
-      const __m256i w[2] = {Vec::load(t.b + i * kInt8Line), Vec::load(t.b + i * kInt8Line + 32)};
-      const __m256i size[2] = {_mm256_abs_epi8(w[0]), _mm256_abs_epi8(w[1])};
-#pragma GCC unroll 4
-      for (int r = 0; r < R; r++) {
-        int four;
-        __builtin_memcpy(&four, t.a + i * kInt8Line + 4 * r, sizeof four);
-        const __m256i q = Vec::words(static_cast<int>(static_cast<unsigned>(four) ^ 0x80808080u));
+  // Four columns; the first ones may be where the sums begin.
+  template <Codes codes, bool begins, int R>
+  LIULI_INLINE void add_quad(const int8_t* a, const int8_t* b, __m256i (&acc)[R][2]) {
+    __m256i u[2] = {Vec::load(b), Vec::load(b + 32)};
 #pragma GCC unroll 2
-        for (int half = 0; half < 2; half++) {
-          const __m256i pairs = _mm256_maddubs_epi16(size[half], _mm256_sign_epi8(q, w[half]));
-          acc[r][half] = Vec::add(acc[r][half], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-        }
-      }
+    for (int half = 0; half < 2; half++) {
+      if constexpr (codes == Codes::high) u[half] = Vec::shift<4>(u[half]);
+      if constexpr (codes != Codes::whole) u[half] = Vec::band(u[half], Vec::bytes(15));
     }
-  }
-
-  // What the block adds to eight outputs: the first part's share alone, or on top of it the second's.
-  template <int part>
-  LIULI_INLINE __m256 share(const BlockOfTile& t, __m256i products, int r, int half, __m256 before) {
-    const __m256 scale = floats_at(t.b + kInt8Scales + part * kInt8Line + 32 * half),
-                 sum = Vec::to_f32(products);
-    __m256 f = part == 0 ? Vec::mul(sum, scale) : Vec::fma(sum, scale, before);
-    if constexpr (has_minimum) {
-      constexpr int offset = two_scales ? kInt8RowHalfSums + part * kInt8Line : kInt8RowSum;
-      f = Vec::fma(floats_at(t.b + kInt8Minima + part * kInt8Line + 32 * half),
-                   Vec::set(float_at(t.a + offset + 4 * r)), f);
-    }
-    return f;
-  }
-
-  LIULI_INLINE void add_to(const BlockOfTile& t, float (*sums)[kPanelRows]) {
-    alignas(32) float first[R][kPanelRows];
-    __m256i acc[R][2];
-    add_products<0>(t, acc);
-    if constexpr (two_scales) {
-      for (int r = 0; r < R; r++)
-        for (int half = 0; half < 2; half++)
-          Vec::store(first[r] + 8 * half, share<0>(t, acc[r][half], r, half, Vec::zero_f32()));
-      add_products<1>(t, acc);
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < R; r++)
+#pragma GCC unroll 6
+    for (int r = 0; r < R; r++) {
+      const __m256i q = word_of_row(a, r);
 #pragma GCC unroll 2
       for (int half = 0; half < 2; half++) {
-        float* sum = sums[r] + 8 * half;
-        __m256 f;
-        if constexpr (two_scales)
-          f = share<1>(t, acc[r][half], r, half, Vec::load_f32(first[r] + 8 * half));
+        const __m256i pairs = _mm256_maddubs_epi16(u[half], q);
+        if constexpr (begins)
+          acc[r][half] = pairs;
         else
-          f = share<0>(t, acc[r][half], r, half, Vec::zero_f32());
-        Vec::store(sum, Vec::fma(f, Vec::set(float_at(t.a + kInt8RowScale + 4 * r)), Vec::load_f32(sum)));
+          add_pairs(acc[r][half], pairs);
       }
+    }
+  }
+
+  template <Codes codes, int R>
+  LIULI_INLINE void add_quads(const int8_t* a, const int8_t* b, __m256i (&acc)[R][2]) {
+    if constexpr (!kCentred) add_quad<codes, true>(a, b, acc);
+#pragma GCC unroll 1
+    for (int i = !kCentred; i < kQuads; i++)
+      add_quad<codes, false>(a + i * kInt8Line, b + i * kInt8Line, acc);
+  }
+
+  template <int part, int R>
+  LIULI_INLINE void start(const int8_t* a, int center, __m256i (&acc)[R][2]) {
+    const __m256i minus_center = _mm256_set1_epi16(static_cast<int16_t>(-center));
+    const int8_t* pairs = a + kInt8RowPairs;
+#pragma GCC unroll 6
+    for (int r = 0; r < R; r++) {
+      __m256i sum = word_of_row(pairs + part * kInt8Line, r);
+      if constexpr (!two_scales) sum = _mm256_add_epi16(sum, word_of_row(pairs + kInt8Line, r));
+      acc[r][0] = acc[r][1] = _mm256_mullo_epi16(sum, minus_center);
+    }
+  }
+
+  template <int R>
+  LIULI_INLINE void widen(int factor, __m256i (&acc)[R][2]) {
+    const __m256i factors = _mm256_set1_epi16(static_cast<int16_t>(factor));
+#pragma GCC unroll 6
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; half++) acc[r][half] = _mm256_madd_epi16(acc[r][half], factors);
+  }
+
+  template <int part, int R>
+  LIULI_INLINE void sums(const int8_t* a, const int8_t* b, const CodeValues& values, __m256i (&acc)[R][2]) {
+    const int8_t *a_part = a + part * kQuads * kInt8Line, *b_part = b + part * kQuads * kInt8Line;
+    if constexpr (form == Sums::planes) {
+      alignas(32) int32_t high[R][kPanelRows];
+      add_quads<Codes::high>(a_part, b_part, acc);
+      widen(16, acc);
+#pragma GCC unroll 6
+      for (int r = 0; r < R; r++) Vec::store(high[r], acc[r][0]), Vec::store(high[r] + 8, acc[r][1]);
+      add_quads<Codes::low>(a_part, b_part, acc);
+      widen(1, acc);
+#pragma GCC unroll 6
+      for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++)
+          acc[r][half] = Vec::add(acc[r][half], Vec::load(high[r] + 8 * half));
+    } else {
+      if constexpr (kCentred) start<part>(a, values.center, acc);
+      add_quads<Codes::whole>(a_part, b_part, acc);
+      widen(1, acc);
+    }
   }
 };
 
-struct Avx2Int8 : Int8Columns {
-  static constexpr int kRows = 4, kPanels = 1, kGroup = 4, kChunk = 512;
+struct Maddubs {
+  LIULI_INLINE __m256i stored(__m256i q) { return q; }
 
-  static void pack(const float* x, ptrdiff_t ldx, int rows, int64_t k, int8_t* out) {
-    alignas(32) BlockColumns columns;
-    for (int64_t i = 0; i < k; i += kInt8Block, out += kInt8Bytes) {
-      for (int j = 0; j < kInt8Block; j += 8) transpose_rows(x, ldx, rows, i + j, k, columns[j]);
-      for (int lane = 0; lane < kPanelRows; lane += 8) pack_lanes(columns, lane, out);
-    }
+  static int range(const WeightKernels& w) { return w.code_most - w.code_least; }
+  static int center(const WeightKernels& w) { return (range(w) + 1) / 2; }
+
+  // One pair per addition: of 8 or 16 of them.
+  static Sums form(const WeightKernels& w) {
+    const int pairs = w.two_scales ? kInt8Block / 4 : kInt8Block / 2, fit = kLargestSum / (pairs * kLargestQ);
+    if (range(w) <= fit) return w.code_least == 0 ? Sums::plain : Sums::shifted;
+    if (range(w) > 2 * fit) return Sums::planes;
+    return w.code_least + center(w) == 0 ? Sums::centred : Sums::centred_and_shifted;
   }
 
-  template <int R, int P>
-  static void tile(const RegisterTile<int8_t>& t) {
-    alignas(32) float sums[R][kPanelRows] = {};
-    if (t.c_in)
-      for (int r = 0; r < R; r++) __builtin_memcpy(sums[r], t.c_in + r * t.ldc_in, sizeof sums[r]);
-    if (t.weight->two_scales)
-      t.weight->has_minimum ? add_blocks<R, true, true>(t, sums) : add_blocks<R, true, false>(t, sums);
-    else
-      t.weight->has_minimum ? add_blocks<R, false, true>(t, sums) : add_blocks<R, false, false>(t, sums);
-    for (int r = 0; r < R; r++) __builtin_memcpy(t.c_out + r * t.ldc_out, sums[r], sizeof sums[r]);
+  static CodeValues values(const WeightKernels& w) {
+    const Sums f = form(w);
+    const bool centred = f == Sums::centred || f == Sums::centred_and_shifted;
+    const int taken = centred ? center(w) : 0;
+    return {taken, static_cast<float>(w.code_least + taken)};
   }
 
-  template <int R, bool two_scales, bool has_minimum>
-  static __attribute__((noinline)) void add_blocks(const RegisterTile<int8_t>& t, float (*sums)[kPanelRows]) {
-    using Block = BlockOfTile<R, two_scales, has_minimum>;
-    const int8_t *a = t.a, *b = t.b;
-    for (int left = t.units; left > 0; left -= kInt8Quads, a += kInt8Bytes, b += kInt8Bytes)
-      Block::add_to(Block{a, b}, sums);
+  // Codes without their least value.
+  static void prepare(const WeightKernels& w, int8_t* b, int blocks) {
+    if (w.code_least == 0) return;
+    for (; blocks > 0; blocks--, b += kInt8Bytes)
+      for (int i = 0; i < kInt8Quads * kInt8Line; i += 32)
+        Vec::store(b + i, Vec::subtract_bytes(Vec::load(b + i), Vec::bytes(w.code_least)));
+  }
+
+  template <int R>
+  static AddBlocks find(const WeightKernels& w) {
+    return w.two_scales ? find<R, true>(w) : find<R, false>(w);
+  }
+  // No stored type has a minimum and codes that are shifted or wide: those share one form.
+  template <int R, bool two_scales>
+  static AddBlocks find(const WeightKernels& w) {
+    const Sums f = form(w);
+    if (w.has_minimum)
+      return f == Sums::plain    ? &add_blocks<R, MaddubsForm<Sums::plain, two_scales, true>>
+             : f == Sums::planes ? &add_blocks<R, MaddubsForm<Sums::planes, two_scales, true>>
+                                 : &add_blocks<R, MaddubsForm<Sums::centred_and_shifted, two_scales, true>>;
+    return f == Sums::planes    ? &add_blocks<R, MaddubsForm<Sums::planes, two_scales, false>>
+           : f == Sums::centred ? &add_blocks<R, MaddubsForm<Sums::centred, two_scales, false>>
+           : f == Sums::centred_and_shifted
+               ? &add_blocks<R, MaddubsForm<Sums::centred_and_shifted, two_scales, false>>
+               : &add_blocks<R, MaddubsForm<Sums::shifted, two_scales, false>>;
   }
 };
 
 }  // namespace
 
 const PromptKernels* prompt_int8_avx2() noexcept {
-  static constexpr PromptKernels kernels = BlockedPrompt<Avx2Int8>::table("8-bit blocks of 32, AVX2");
+  static constexpr PromptKernels kernels =
+      BlockedPrompt<Int8Engine<Maddubs>>::table("8-bit blocks of 32, AVX2");
   return &kernels;
 }
 

@@ -15,8 +15,9 @@ struct BlockCodes {
 };
 
 struct BlockCodesType {
-  int sub;     ///< columns per scale: 16 or 32
-  int offset;  ///< taken off every code
+  int sub;          ///< columns per scale: 16 or 32
+  int offset;       ///< taken off every code
+  int least, most;  ///< bounds of the codes
   bool has_minimum;
   /// Takes apart n columns of file blocks (n is a multiple of the block, at most 256).
   void (*split)(const uint8_t* blocks, int n, BlockCodes& out) noexcept;

@@ -188,6 +188,8 @@ void set_kernels(WeightTable& table) {
     w.expand_codes = expand_codes<type>;
     w.two_scales = codes->sub == 16;
     w.has_minimum = codes->has_minimum;
+    w.code_least = codes->least - codes->offset;
+    w.code_most = codes->most - codes->offset;
     w.name = "scalar, integers";
     w.integer_decode = true;
     w.decode_x16 = decode_x16<type>;

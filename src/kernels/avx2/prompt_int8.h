@@ -1,0 +1,194 @@
+// The prompt product of 8-bit blocks (int8_blocks.h) in 256-bit registers: packing, the work at a block's end and the
+// register tile, over `Products`, a level's way to the exact sums Σ c·q. Included only by ISA files; all of it has internal
+// linkage.
+//
+// Products gives:
+//   stored(q)                activations as they are packed, from signed bytes
+//   prepare(weight, b, n)    what becomes of n blocks of expanded weights before they multiply
+//   find<R>(weight)          &add_blocks<R, F>, for the form F that the weight's codes want:
+//     F::kTwoScales, F::kMinimum     as the weight says
+//     F::kShifted                    whether sums<part> leaves `shift` times Σ q to be added
+//     F::sums<part>(a, b, values, acc)   of R rows and 16 columns of the output, acc[r][half]; `half` of the registers is
+//                                    lanes 0 … 7 or 8 … 15
+#pragma once
+#include "kernels/avx2/prompt_transpose.h"
+#include "kernels/avx2/vector.h"
+
+#include "kernels/prompt_blocked.h"
+
+namespace liuli::kernels {
+namespace {
+
+// Lines of activations that only these levels have: per row Σ q of the columns 0, 1, 4, 5, … and of the columns 2, 3, 6, 7,
+// …, as two 16-bit integers; of the block's halves.
+constexpr int kInt8RowPairs = kInt8RowHalfSums + 2 * kInt8Line;
+static_assert(kInt8RowPairs + 2 * kInt8Line == kInt8Bytes);
+
+LIULI_INLINE __m256 floats_at(const int8_t* lines) {
+  return Vec::load_f32(reinterpret_cast<const float*>(lines));
+}
+LIULI_INLINE __m256 float_of_row(const int8_t* line, int r) {
+  float value;
+  __builtin_memcpy(&value, line + 4 * r, sizeof value);
+  return Vec::set(value);
+}
+/// Four bytes or two 16-bit integers of a row, in every lane.
+LIULI_INLINE __m256i word_of_row(const int8_t* line, int r) {
+  int word;
+  __builtin_memcpy(&word, line + 4 * r, sizeof word);
+  return Vec::words(word);
+}
+
+/// sum += pairs, 16 bits each. GCC lowers the intrinsic to its own addition, makes trees of chains of them and spills.
+LIULI_INLINE void add_pairs(__m256i& sum, __m256i pairs) {
+  asm("vpaddw %1, %0, %0" : "+x"(sum) : "x"(pairs));
+}
+
+// ---- packing --------------------------------------------------------------------------------------------
+
+using BlockColumns = float[kInt8Block][kPanelRows];
+
+LIULI_INLINE __m256 largest(const BlockColumns& columns, int lane) {
+  __m256 most = Vec::zero_f32();
+  for (const auto& column : columns) most = Vec::larger_magnitude(most, Vec::load_f32(column + lane));
+  return Vec::drop_below(most, kInt8Least);
+}
+
+// Rows `lane` … lane + 7 of a block; what is no small number becomes 0.
+template <class Products>
+LIULI_INLINE void pack_lanes(const BlockColumns& columns, int lane, int8_t* lines) {
+  int8_t* out = lines + 4 * lane;
+  const __m256 scale = Vec::mul(largest(columns, lane), Vec::set(kInt8ByLargest)),
+               inverse = Vec::div(Vec::set(1.0f), scale);
+  Vec::store(reinterpret_cast<float*>(out + kInt8RowScale), scale);
+  __m256i pairs[2] = {Vec::zero(), Vec::zero()}, half_sum[2];
+  for (int quad = 0; quad < kInt8Quads; quad++) {
+    __m256i bytes = Vec::zero();
+    for (int j = 0; j < 4; j++) {
+      const __m256i q = _mm256_cvtps_epi32(Vec::mul(Vec::load_f32(columns[4 * quad + j] + lane), inverse));
+      bytes = Vec::bor(bytes, _mm256_slli_epi32(Vec::band(q, Vec::words(255)), 8 * j));
+    }
+    __m256i& sum = pairs[quad / (kInt8Quads / 2)];
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(Vec::bytes(1), bytes));
+    Vec::store(out + quad * kInt8Line, Products::stored(bytes));
+  }
+  for (int half = 0; half < 2; half++) {
+    half_sum[half] = _mm256_madd_epi16(pairs[half], _mm256_set1_epi16(1));
+    Vec::store(out + kInt8RowPairs + half * kInt8Line, pairs[half]);
+    Vec::store(reinterpret_cast<float*>(out + kInt8RowHalfSums + half * kInt8Line),
+               Vec::to_f32(half_sum[half]));
+  }
+  Vec::store(reinterpret_cast<float*>(out + kInt8RowSum), Vec::to_f32(Vec::add(half_sum[0], half_sum[1])));
+}
+
+// ---- the product ----------------------------------------------------------------------------------------
+
+/// What a form has to know of its codes besides its type.
+struct CodeValues {
+  int center;   ///< taken off the codes inside the integer sums
+  float shift;  ///< times Σ q is added to the sums, which is exact: they stay below 2^24
+};
+
+template <int R, class F>
+struct BlockOfTile {
+  static constexpr int row_sum(int part) {
+    return F::kTwoScales ? kInt8RowHalfSums + part * kInt8Line : kInt8RowSum;
+  }
+
+  // What the block adds to eight outputs: the first part's share alone, or on top of it the second's.
+  template <int part>
+  LIULI_INLINE __m256 share(const int8_t* b, __m256i products, __m256 row_sum, __m256 shift, __m256 before) {
+    __m256 sum = Vec::to_f32(products);
+    if constexpr (F::kShifted) sum = Vec::fma(row_sum, shift, sum);
+    const __m256 scale = floats_at(b + kInt8Scales + part * kInt8Line);
+    __m256 f = part == 0 ? Vec::mul(sum, scale) : Vec::fma(sum, scale, before);
+    if constexpr (F::kMinimum) f = Vec::fma(floats_at(b + kInt8Minima + part * kInt8Line), row_sum, f);
+    return f;
+  }
+
+  LIULI_INLINE void add_to(const int8_t* a, const int8_t* b, const CodeValues& values,
+                           float (*sums)[kPanelRows]) {
+    alignas(32) float first[R][kPanelRows];
+    const __m256 shift = Vec::set(values.shift);
+    __m256i acc[R][2];
+    F::template sums<0, R>(a, b, values, acc);
+    if constexpr (F::kTwoScales) {
+#pragma GCC unroll 6
+      for (int r = 0; r < R; r++) {
+        const __m256 row = float_of_row(a + row_sum(0), r);
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++)
+          Vec::store(first[r] + 8 * half, share<0>(b + 32 * half, acc[r][half], row, shift, Vec::zero_f32()));
+      }
+      F::template sums<1, R>(a, b, values, acc);
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < R; r++) {
+      const __m256 row = float_of_row(a + row_sum(F::kTwoScales), r),
+                   row_scale = float_of_row(a + kInt8RowScale, r);
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; half++) {
+        float* sum = sums[r] + 8 * half;
+        const __m256 before = F::kTwoScales ? Vec::load_f32(first[r] + 8 * half) : Vec::zero_f32(),
+                     f = share<F::kTwoScales>(b + 32 * half, acc[r][half], row, shift, before);
+        Vec::store(sum, Vec::fma(f, row_scale, Vec::load_f32(sum)));
+      }
+    }
+    asm volatile("" ::: "memory");  // GCC would carry the sums in registers that there are not
+  }
+};
+
+using AddBlocks = void (*)(const int8_t* a, const int8_t* b, int blocks, CodeValues values,
+                           float (*sums)[kPanelRows]);
+
+template <int R, class F>
+__attribute__((noinline)) void add_blocks(const int8_t* a, const int8_t* b, int blocks, CodeValues values,
+                                          float (*sums)[kPanelRows]) {
+  for (; blocks > 0; blocks--, a += kInt8Bytes, b += kInt8Bytes)
+    BlockOfTile<R, F>::add_to(a, b, values, sums);
+}
+
+template <class Products>
+struct Int8Engine : Int8Columns {
+  // All rows of a strip while their activations and the panel are in L1: 14 KiB each, no multiple of 4 KiB.
+  static constexpr int kRows = kStrip, kPanels = 1, kGroup = 4, kChunk = 512;
+
+  static void expand(const WeightKernels& weight, const uint8_t* panel, int64_t k, int64_t k0, int64_t k1,
+                     int8_t* b) {
+    weight.expand_codes(panel, k, k0, k1, b);
+    Products::prepare(weight, b, static_cast<int>((k1 - k0) / kInt8Block));
+  }
+
+  static void pack(const float* x, ptrdiff_t ldx, int rows, int64_t k, int8_t* out) {
+    alignas(32) BlockColumns columns;
+    for (int64_t i = 0; i < k; i += kInt8Block, out += kInt8Bytes) {
+      for (int j = 0; j < kInt8Block; j += 8) transpose_rows(x, ldx, rows, i + j, k, columns[j]);
+      for (int lane = 0; lane < kPanelRows; lane += 8) pack_lanes<Products>(columns, lane, out);
+    }
+  }
+
+  template <int R, int P>
+  static void tile(const RegisterTile<int8_t>& t) {
+    multiply_strip(t, R);
+  }
+
+  // Six rows at a time, the last of a whole strip four: rows there are not are multiplied as the zeros they are.
+  static __attribute__((noinline)) void multiply_strip(const RegisterTile<int8_t>& t, int rows) {
+    alignas(64) float sums[kStrip][kPanelRows] = {};
+    if (t.c_in)
+      for (int r = 0; r < rows; r++) __builtin_memcpy(sums[r], t.c_in + r * t.ldc_in, sizeof sums[r]);
+    const CodeValues values = Products::values(*t.weight);
+    for (int r = 0; r < rows;) {
+      const int left = rows - r, step = left > 4 ? 6 : left > 2 ? 4 : 2;
+      const AddBlocks add = step == 6   ? Products::template find<6>(*t.weight)
+                            : step == 4 ? Products::template find<4>(*t.weight)
+                                        : Products::template find<2>(*t.weight);
+      add(t.a + 4 * r, t.b, t.units / kInt8Quads, values, sums + r);
+      r += step;
+    }
+    for (int r = 0; r < rows; r++) __builtin_memcpy(t.c_out + r * t.ldc_out, sums[r], sizeof sums[r]);
+  }
+};
+
+}  // namespace
+}  // namespace liuli::kernels
