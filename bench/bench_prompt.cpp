@@ -45,7 +45,10 @@ void prompt_product(benchmark::State& state, Isa isa, int d_out, int64_t k, int 
 void typed_product(benchmark::State& state, Isa isa, DType type, int n_rows, bool int8) {
   constexpr int d_out = 4096, k = 4096;
   const Kernels& kernels = *kernels_for(isa);
-  const PromptKernels& prompt = int8 ? kernels.prompt_int8 : kernels.prompt;
+  const bool fixed16 = kernels.weights[static_cast<int>(type)].expand_fixed16 != nullptr;
+  const PromptKernels& prompt = int8      ? kernels.prompt_int8
+                                : fixed16 ? kernels.prompt_fixed16
+                                          : kernels.prompt;
   const size_t panel_bytes = panel_layout(type).bytes(k);
   AlignedBytes w(panel_bytes * d_out / kPanelRows), packed(prompt.packed_bytes(n_rows, k)),
       scratch(prompt.scratch_bytes(n_rows, k));
