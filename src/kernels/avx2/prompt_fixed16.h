@@ -12,8 +12,8 @@ namespace {
 
 template <class Pairs>
 struct Fixed16Engine : FixedColumns {
-  // All rows of a strip while their activations and the panel are in L1: 8.25 KiB each.
-  static constexpr int kRows = kStrip, kPanels = 1, kGroup = 8, kChunk = 256;
+  // All rows of a strip one after another: its activations, 16.5 KiB, and the panel's as much are read out of L1 then.
+  static constexpr int kRows = kStrip, kPanels = 1, kGroup = 4, kChunk = 512;
 
   static void pack(const float* x, ptrdiff_t ldx, int rows, int64_t k, int16_t* out) {
     alignas(64) float columns[kFixedBlock][kPanelRows];
