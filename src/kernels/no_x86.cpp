@@ -6,6 +6,7 @@
 namespace liuli::kernels {
 
 const WeightTable* weights_avx2() noexcept { return nullptr; }
+const WeightTable* weights_avxvnni() noexcept { return nullptr; }
 const WeightTable* weights_avx512() noexcept { return nullptr; }
 const WeightTable* weights_avx512_bf16() noexcept { return nullptr; }
 
@@ -36,6 +37,7 @@ CodeAttention attention_codes_avx512_bf16() noexcept { return {}; }
 CodeAttention attention_codes_amx() noexcept { return {}; }
 
 PeakTable peaks_avx2() noexcept { return {}; }
+PeakTable peaks_avxvnni() noexcept { return {}; }
 PeakTable peaks_avx512() noexcept { return {}; }
 PeakTable peaks_avx512_bf16() noexcept { return {}; }
 PeakTable peaks_amx() noexcept { return {}; }

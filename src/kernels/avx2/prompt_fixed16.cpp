@@ -43,7 +43,8 @@ struct Avx2Fixed16 : FixedColumns {
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
     for (int i = 0; i < kFixedBlock / 2; i++) {
-      const __m256i low = Vec::load(b + i * kFixedLine), high = Vec::load(b + i * kFixedLine + 16);
+      const __m256i low = EightLanes::load(b + i * kFixedLine),
+                    high = EightLanes::load(b + i * kFixedLine + 16);
 #pragma GCC unroll 6
       for (int r = 0; r < R; r++) {
         int pair;

@@ -15,7 +15,7 @@ inline float float_at(const int8_t* line) {
   return value;
 }
 LIULI_INLINE __m256 floats_at(const int8_t* lines) {
-  return Vec::load_f32(reinterpret_cast<const float*>(lines));
+  return EightLanes::load_f32(reinterpret_cast<const float*>(lines));
 }
 
 // ---- packing --------------------------------------------------------------------------------------------
@@ -23,33 +23,36 @@ LIULI_INLINE __m256 floats_at(const int8_t* lines) {
 using BlockColumns = float[kInt8Block][kPanelRows];
 
 LIULI_INLINE __m256 largest(const BlockColumns& columns, int lane) {
-  __m256 most = Vec::zero_f32();
-  for (const auto& column : columns) most = Vec::larger_magnitude(most, Vec::load_f32(column + lane));
-  return Vec::drop_below(most, kInt8Least);
+  __m256 most = EightLanes::zero_f32();
+  for (const auto& column : columns)
+    most = EightLanes::larger_magnitude(most, EightLanes::load_f32(column + lane));
+  return EightLanes::drop_below(most, kInt8Least);
 }
 
 // Rows `lane` … lane + 7 of a block; what is no small number becomes 0.
 LIULI_INLINE void pack_lanes(const BlockColumns& columns, int lane, int8_t* lines) {
   int8_t* out = lines + 4 * lane;
-  const __m256 scale = Vec::mul(largest(columns, lane), Vec::set(kInt8ByLargest)),
-               inverse = Vec::div(Vec::set(1.0f), scale);
-  Vec::store(reinterpret_cast<float*>(out + kInt8RowScale), scale);
-  __m256i half_sum[2] = {Vec::zero(), Vec::zero()};
+  const __m256 scale = EightLanes::mul(largest(columns, lane), EightLanes::set(kInt8ByLargest)),
+               inverse = EightLanes::div(EightLanes::set(1.0f), scale);
+  EightLanes::store(reinterpret_cast<float*>(out + kInt8RowScale), scale);
+  __m256i half_sum[2] = {EightLanes::zero(), EightLanes::zero()};
   for (int quad = 0; quad < kInt8Quads; quad++) {
-    __m256i bytes = Vec::zero();
+    __m256i bytes = EightLanes::zero();
     for (int j = 0; j < 4; j++) {
-      const __m256i q = _mm256_cvtps_epi32(Vec::mul(Vec::load_f32(columns[4 * quad + j] + lane), inverse));
-      bytes = Vec::bor(bytes, _mm256_slli_epi32(Vec::band(q, Vec::words(255)), 8 * j));
+      const __m256i q =
+          _mm256_cvtps_epi32(EightLanes::mul(EightLanes::load_f32(columns[4 * quad + j] + lane), inverse));
+      bytes = EightLanes::bor(bytes, _mm256_slli_epi32(EightLanes::band(q, EightLanes::words(255)), 8 * j));
     }
     __m256i& sum = half_sum[quad / (kInt8Quads / 2)];
-    const __m256i pairs = _mm256_maddubs_epi16(Vec::bytes(1), bytes);
-    sum = Vec::add(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    Vec::store(out + quad * kInt8Line, Vec::bxor(bytes, Vec::bytes(128)));
+    const __m256i pairs = _mm256_maddubs_epi16(EightLanes::bytes(1), bytes);
+    sum = EightLanes::add(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    EightLanes::store(out + quad * kInt8Line, EightLanes::bxor(bytes, EightLanes::bytes(128)));
   }
-  Vec::store(reinterpret_cast<float*>(out + kInt8RowSum), Vec::to_f32(Vec::add(half_sum[0], half_sum[1])));
+  EightLanes::store(reinterpret_cast<float*>(out + kInt8RowSum),
+                    EightLanes::to_f32(EightLanes::add(half_sum[0], half_sum[1])));
   for (int half = 0; half < 2; half++)
-    Vec::store(reinterpret_cast<float*>(out + kInt8RowHalfSums + half * kInt8Line),
-               Vec::to_f32(half_sum[half]));
+    EightLanes::store(reinterpret_cast<float*>(out + kInt8RowHalfSums + half * kInt8Line),
+                      EightLanes::to_f32(half_sum[half]));
 }
 
 // ---- the product ----------------------------------------------------------------------------------------
@@ -63,19 +66,20 @@ struct BlockOfTile {
   LIULI_INLINE void add_products(const BlockOfTile& t, __m256i (&acc)[R][2]) {
     constexpr int quads = two_scales ? kInt8Quads / 2 : kInt8Quads;
 #pragma GCC unroll 4
-    for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = Vec::zero();
+    for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = EightLanes::zero();
     for (int i = part * quads; i < part * quads + quads; i++) {
-      const __m256i w[2] = {Vec::load(t.b + i * kInt8Line), Vec::load(t.b + i * kInt8Line + 32)};
+      const __m256i w[2] = {EightLanes::load(t.b + i * kInt8Line),
+                            EightLanes::load(t.b + i * kInt8Line + 32)};
       const __m256i size[2] = {_mm256_abs_epi8(w[0]), _mm256_abs_epi8(w[1])};
 #pragma GCC unroll 4
       for (int r = 0; r < R; r++) {
         int four;
         __builtin_memcpy(&four, t.a + i * kInt8Line + 4 * r, sizeof four);
-        const __m256i q = Vec::words(static_cast<int>(static_cast<unsigned>(four) ^ 0x80808080u));
+        const __m256i q = EightLanes::words(static_cast<int>(static_cast<unsigned>(four) ^ 0x80808080u));
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++) {
           const __m256i pairs = _mm256_maddubs_epi16(size[half], _mm256_sign_epi8(q, w[half]));
-          acc[r][half] = Vec::add(acc[r][half], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+          acc[r][half] = EightLanes::add(acc[r][half], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
         }
       }
     }
@@ -85,12 +89,12 @@ struct BlockOfTile {
   template <int part>
   LIULI_INLINE __m256 share(const BlockOfTile& t, __m256i products, int r, int half, __m256 before) {
     const __m256 scale = floats_at(t.b + kInt8Scales + part * kInt8Line + 32 * half),
-                 sum = Vec::to_f32(products);
-    __m256 f = part == 0 ? Vec::mul(sum, scale) : Vec::fma(sum, scale, before);
+                 sum = EightLanes::to_f32(products);
+    __m256 f = part == 0 ? EightLanes::mul(sum, scale) : EightLanes::fma(sum, scale, before);
     if constexpr (has_minimum) {
       constexpr int offset = two_scales ? kInt8RowHalfSums + part * kInt8Line : kInt8RowSum;
-      f = Vec::fma(floats_at(t.b + kInt8Minima + part * kInt8Line + 32 * half),
-                   Vec::set(float_at(t.a + offset + 4 * r)), f);
+      f = EightLanes::fma(floats_at(t.b + kInt8Minima + part * kInt8Line + 32 * half),
+                          EightLanes::set(float_at(t.a + offset + 4 * r)), f);
     }
     return f;
   }
@@ -102,7 +106,7 @@ struct BlockOfTile {
     if constexpr (two_scales) {
       for (int r = 0; r < R; r++)
         for (int half = 0; half < 2; half++)
-          Vec::store(first[r] + 8 * half, share<0>(t, acc[r][half], r, half, Vec::zero_f32()));
+          EightLanes::store(first[r] + 8 * half, share<0>(t, acc[r][half], r, half, EightLanes::zero_f32()));
       add_products<1>(t, acc);
     }
 #pragma GCC unroll 4
@@ -112,10 +116,11 @@ struct BlockOfTile {
         float* sum = sums[r] + 8 * half;
         __m256 f;
         if constexpr (two_scales)
-          f = share<1>(t, acc[r][half], r, half, Vec::load_f32(first[r] + 8 * half));
+          f = share<1>(t, acc[r][half], r, half, EightLanes::load_f32(first[r] + 8 * half));
         else
-          f = share<0>(t, acc[r][half], r, half, Vec::zero_f32());
-        Vec::store(sum, Vec::fma(f, Vec::set(float_at(t.a + kInt8RowScale + 4 * r)), Vec::load_f32(sum)));
+          f = share<0>(t, acc[r][half], r, half, EightLanes::zero_f32());
+        EightLanes::store(sum, EightLanes::fma(f, EightLanes::set(float_at(t.a + kInt8RowScale + 4 * r)),
+                                               EightLanes::load_f32(sum)));
       }
   }
 };
