@@ -194,13 +194,16 @@ void pattern(const float* scores, float max, float sum, int n, float* out) noexc
 
 }  // namespace
 
-AttentionKernels attention_f32_table() noexcept {
-  AttentionKernels kernels = *attention_f32_scalar();  // the pages are the same
-  kernels.name = "f32 pages, f32 products";
-  kernels.scratch_bytes = scratch_bytes;
-  kernels.attend = attend;
-  kernels.pattern = pattern;
-  return kernels;
+const AttentionKernels* attention_f32_table() noexcept {
+  static const AttentionKernels table = [] {
+    AttentionKernels kernels = *attention_f32_scalar();  // the pages are the same
+    kernels.name = "f32 pages, f32 products";
+    kernels.scratch_bytes = scratch_bytes;
+    kernels.attend = attend;
+    kernels.pattern = pattern;
+    return kernels;
+  }();
+  return &table;
 }
 
 }  // namespace liuli::kernels::HWY_NAMESPACE

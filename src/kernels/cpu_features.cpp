@@ -53,11 +53,13 @@ CpuFeatures detect() noexcept {
   constexpr uint32_t fma_avx_f16c = bits({12, 28, 29});
   constexpr uint32_t bmi1_avx2_bmi2 = bits({3, 5, 8});
   constexpr uint32_t avx512_f_dq_bw_vl = bits({16, 17, 30, 31});
-  constexpr uint32_t vnni = bits({11}), bf16 = bits({5}), amx_bf16_tile_int8 = bits({22, 24, 25});
+  constexpr uint32_t vnni = bits({11}), avx_vnni = bits({4}), bf16 = bits({5}),
+                     amx_bf16_tile_int8 = bits({22, 24, 25});
   const uint32_t saved = xcr0(leaf1);
 
   CpuFeatures f;
   f.avx2 = has(saved, ymm) && has(leaf1.ecx, fma_avx_f16c) && has(leaf7.ebx, bmi1_avx2_bmi2);
+  f.avxvnni = f.avx2 && leaf7.eax >= 1 && has(leaf7_1.eax, avx_vnni);
   f.avx512 = f.avx2 && has(saved, zmm) && has(leaf7.ebx, avx512_f_dq_bw_vl) && has(leaf7.ecx, vnni);
   f.avx512_bf16 = f.avx512 && leaf7.eax >= 1 && has(leaf7_1.eax, bf16);
   f.amx = f.avx512_bf16 && has(saved, tiles) && has(leaf7.edx, amx_bf16_tile_int8) && tiles_granted();

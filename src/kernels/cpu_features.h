@@ -3,9 +3,11 @@
 
 namespace liuli::kernels {
 
-/// One flag per level of Isa above scalar; each of x86 includes the ones before it.
+/// One flag per level of Isa above scalar; each of x86 includes the ones before it, but avxvnni is
+/// no part of those behind it.
 struct CpuFeatures {
   bool avx2 = false;         ///< AVX2, FMA, F16C, BMI1, BMI2
+  bool avxvnni = false;      ///< AVX-VNNI: VNNI in 256-bit registers, on CPUs with and without AVX-512
   bool avx512 = false;       ///< AVX-512 F, BW, DQ, VL, VNNI
   bool avx512_bf16 = false;  ///< AVX512_BF16
   bool amx = false;          ///< AMX tile, int8, bf16, and Linux granted this process the tile registers

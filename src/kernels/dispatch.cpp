@@ -1,7 +1,7 @@
 // One table per level, assembled from what each ISA folder contributes.
 //
-// A level starts as a copy of the one below and lays its own pieces over it, so a missing piece falls back to
-// the next lower level. Preference: amx > avx512_bf16 > avx512 > avx2 > scalar. vdpbf16ps does two products
+// A level starts as a copy of the one below that the machine has and lays its own pieces over it, so a missing piece falls
+// back to the next lower level. Preference: amx > avx512_bf16 > avx512 > avxvnni > avx2 > scalar. vdpbf16ps does two products
 // per lane: twice f32 FMA on Zen 4, but half of it on Sapphire Rapids; there AMX is preferred anyway, so the
 // order holds on both. On another architecture the levels of x86 add nothing, so neon follows scalar.
 #include "kernels/dispatch.h"
@@ -22,34 +22,80 @@ namespace {
 
 constexpr size_t kLevels = std::size(kAllIsas);
 
-/// What one level adds; null where it has nothing of its own.
 struct Level {
   Isa isa;
   const char* name;
   bool available;
-  const WeightTable* weights;
-  QuantizeRows quantize_x16;
-  const PromptKernels *prompt, *prompt_fixed16, *prompt_int8;
-  const AttentionKernels *attention, *attention_f16;
-  const GemmKernel* gemm_bf16;
 };
 
+/// All levels, in Isa's order.
 std::array<Level, kLevels> make_levels() {
   const CpuFeatures& cpu = cpu_features();
-  return {
-      {{Isa::scalar, "scalar", true, weights_scalar(), quantize_x16_scalar(), prompt_scalar(),
-        prompt_fixed16_scalar(), prompt_int8_scalar(), attention_scalar(), attention_f16_scalar(),
-        gemm_bf16_scalar()},
-       {Isa::avx2, "avx2", cpu.avx2, weights_avx2(), quantize_x16_avx2(), prompt_avx2(),
-        prompt_fixed16_avx2(), prompt_int8_avx2(), attention_avx2(), attention_f16_avx2(), nullptr},
-       {Isa::avx512, "avx512", cpu.avx512, weights_avx512(), quantize_x16_avx512(), prompt_avx512(),
-        prompt_fixed16_avx512(), prompt_int8_avx512(), attention_avx512(), attention_f16_avx512(), nullptr},
-       {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16, weights_avx512_bf16(), nullptr,
-        prompt_avx512_bf16(), nullptr, nullptr, attention_avx512_bf16(), nullptr, gemm_bf16_avx512()},
-       {Isa::amx, "amx", cpu.amx, nullptr, nullptr, prompt_amx(), nullptr, nullptr, attention_amx(), nullptr,
-        gemm_bf16_amx()},
-       {Isa::neon, "neon", cpu.neon, weights_neon(), nullptr, prompt_neon(), nullptr, nullptr,
-        attention_neon(), attention_f16_neon(), nullptr}}};
+  return {{{Isa::scalar, "scalar", true},
+           {Isa::avx2, "avx2", cpu.avx2},
+           {Isa::avxvnni, "avxvnni", cpu.avxvnni},
+           {Isa::avx512, "avx512", cpu.avx512},
+           {Isa::avx512_bf16, "avx512_bf16", cpu.avx512_bf16},
+           {Isa::amx, "amx", cpu.amx},
+           {Isa::neon, "neon", cpu.neon}}};
+}
+
+/// What one level adds; null where it has nothing of its own.
+struct Pieces {
+  const WeightTable* weights = nullptr;
+  QuantizeRows quantize_x16 = nullptr;
+  const PromptKernels *prompt = nullptr, *prompt_fixed16 = nullptr, *prompt_int8 = nullptr;
+  const AttentionKernels *attention = nullptr, *attention_f16 = nullptr;
+  CodeAttention attention_codes = {};
+  const GemmKernel* gemm_bf16 = nullptr;
+};
+
+/// For levels of this machine only: the functions that name the pieces are compiled for their level, too.
+Pieces pieces_of(Isa isa) {
+  switch (isa) {
+    case Isa::scalar:
+      return {weights_scalar(),        quantize_x16_scalar(),    prompt_scalar(),
+              prompt_fixed16_scalar(), prompt_int8_scalar(),     attention_scalar(),
+              attention_f16_scalar(),  attention_codes_scalar(), gemm_bf16_scalar()};
+    case Isa::avx2:
+      return {.weights = weights_avx2(),
+              .quantize_x16 = quantize_x16_avx2(),
+              .prompt = prompt_avx2(),
+              .prompt_fixed16 = prompt_fixed16_avx2(),
+              .prompt_int8 = prompt_int8_avx2(),
+              .attention = attention_avx2(),
+              .attention_f16 = attention_f16_avx2(),
+              .attention_codes = attention_codes_avx2()};
+    case Isa::avxvnni:
+      return {.weights = weights_avxvnni()};
+    case Isa::avx512:
+      return {.weights = weights_avx512(),
+              .quantize_x16 = quantize_x16_avx512(),
+              .prompt = prompt_avx512(),
+              .prompt_fixed16 = prompt_fixed16_avx512(),
+              .prompt_int8 = prompt_int8_avx512(),
+              .attention = attention_avx512(),
+              .attention_f16 = attention_f16_avx512(),
+              .attention_codes = attention_codes_avx512()};
+    case Isa::avx512_bf16:
+      return {.weights = weights_avx512_bf16(),
+              .prompt = prompt_avx512_bf16(),
+              .attention = attention_avx512_bf16(),
+              .attention_codes = attention_codes_avx512_bf16(),
+              .gemm_bf16 = gemm_bf16_avx512()};
+    case Isa::amx:
+      return {.prompt = prompt_amx(),
+              .attention = attention_amx(),
+              .attention_codes = attention_codes_amx(),
+              .gemm_bf16 = gemm_bf16_amx()};
+    case Isa::neon:
+      return {.weights = weights_neon(),
+              .prompt = prompt_neon(),
+              .attention = attention_neon(),
+              .attention_f16 = attention_f16_neon(),
+              .attention_codes = attention_codes_neon()};
+  }
+  return {};
 }
 
 void lay_weights(const WeightTable& from, Kernels& to) {
@@ -57,49 +103,32 @@ void lay_weights(const WeightTable& from, Kernels& to) {
     if (from.by_type[type].name != nullptr) to.weights[type] = from.by_type[type];
 }
 
-CodeAttention attention_codes(Isa isa) {
-  switch (isa) {
-    case Isa::scalar:
-      return attention_codes_scalar();
-    case Isa::avx2:
-      return attention_codes_avx2();
-    case Isa::avx512:
-      return attention_codes_avx512();
-    case Isa::avx512_bf16:
-      return attention_codes_avx512_bf16();
-    case Isa::amx:
-      return attention_codes_amx();
-    case Isa::neon:
-      return attention_codes_neon();
-  }
-  return {};
-}
-
-void lay_attention(const Level& level, Kernels& k) {
-  if (level.attention != nullptr) k.attention = *level.attention;
-  if (level.attention_f16 != nullptr) k.attention_f16 = *level.attention_f16;
-  const CodeAttention codes = attention_codes(level.isa);
-  if (codes.q8_0 != nullptr) k.attention_q8_0 = *codes.q8_0;
-  if (codes.q4_0 != nullptr) k.attention_q4_0 = *codes.q4_0;
-  if (const AttentionKernels* attention = attention_f32_highway(level.isa)) k.attention_f32 = *attention;
+template <class T>
+void lay(const T* piece, T& over) {
+  if (piece != nullptr) over = *piece;
 }
 
 void lay_over(const Level& level, Kernels& k) {
+  const Pieces pieces = pieces_of(level.isa);
   k.isa = level.isa;
   k.name = level.name;
-  if (level.weights != nullptr) lay_weights(*level.weights, k);
-  if (level.quantize_x16 != nullptr) k.quantize_x16 = level.quantize_x16;
-  if (level.prompt != nullptr) k.prompt = *level.prompt;
-  if (level.prompt_fixed16 != nullptr) k.prompt_fixed16 = *level.prompt_fixed16;
-  if (level.prompt_int8 != nullptr) k.prompt_int8 = *level.prompt_int8;
-  lay_attention(level, k);
-  if (const RowKernels* rows = rows_highway(level.isa)) k.rows = *rows;
-  if (const GemmKernel* gemm = gemm_highway(level.isa)) k.gemm = *gemm;
-  if (const GemmKernel* gemm = gemm_bf16_highway(level.isa)) k.gemm_bf16 = *gemm;
-  if (level.gemm_bf16 != nullptr) k.gemm_bf16 = *level.gemm_bf16;
+  if (pieces.weights != nullptr) lay_weights(*pieces.weights, k);
+  if (pieces.quantize_x16 != nullptr) k.quantize_x16 = pieces.quantize_x16;
+  lay(pieces.prompt, k.prompt);
+  lay(pieces.prompt_fixed16, k.prompt_fixed16);
+  lay(pieces.prompt_int8, k.prompt_int8);
+  lay(pieces.attention, k.attention);
+  lay(pieces.attention_f16, k.attention_f16);
+  lay(pieces.attention_codes.q8_0, k.attention_q8_0);
+  lay(pieces.attention_codes.q4_0, k.attention_q4_0);
+  lay(attention_f32_highway(level.isa), k.attention_f32);
+  lay(rows_highway(level.isa), k.rows);
+  lay(gemm_highway(level.isa), k.gemm);
+  lay(gemm_bf16_highway(level.isa), k.gemm_bf16);
+  lay(pieces.gemm_bf16, k.gemm_bf16);
 }
 
-/// Tables of all levels, available or not, in Isa's order.
+/// A table per level of this machine, in Isa's order; the others are empty.
 struct Tables {
   std::array<Level, kLevels> levels = make_levels();
   std::array<Kernels, kLevels> kernels{};
@@ -108,9 +137,12 @@ struct Tables {
     kernels[0].rows = *rows_scalar();
     kernels[0].attention_f32 = *attention_f32_scalar();
     kernels[0].gemm = *gemm_scalar();
+    const Kernels* below = &kernels[0];
     for (size_t i = 0; i < kernels.size(); i++) {
-      if (i > 0) kernels[i] = kernels[i - 1];
+      if (!levels[i].available) continue;
+      if (i > 0) kernels[i] = *below;
       lay_over(levels[i], kernels[i]);
+      below = &kernels[i];
     }
   }
 };

@@ -12,7 +12,7 @@
 namespace liuli::kernels {
 namespace {
 
-constexpr const char* kNames[] = {"scalar", "avx2", "avx512", "avx512_bf16", "amx", "neon"};
+constexpr const char* kNames[] = {"scalar", "avx2", "avxvnni", "avx512", "avx512_bf16", "amx", "neon"};
 
 std::string refusal(std::string_view name) {
   try {
@@ -60,11 +60,13 @@ TEST(Dispatch, LevelsFollowTheCpuFeatures) {
   const CpuFeatures& cpu = cpu_features();
   EXPECT_NE(kernels_for(Isa::scalar), nullptr);
   EXPECT_EQ(kernels_for(Isa::avx2) != nullptr, cpu.avx2);
+  EXPECT_EQ(kernels_for(Isa::avxvnni) != nullptr, cpu.avxvnni);
   EXPECT_EQ(kernels_for(Isa::avx512) != nullptr, cpu.avx512);
   EXPECT_EQ(kernels_for(Isa::avx512_bf16) != nullptr, cpu.avx512_bf16);
   EXPECT_EQ(kernels_for(Isa::amx) != nullptr, cpu.amx);
   EXPECT_EQ(kernels_for(Isa::neon) != nullptr, cpu.neon);
   EXPECT_TRUE(cpu.avx2 || !cpu.avx512);
+  EXPECT_TRUE(cpu.avx2 || !cpu.avxvnni);
   EXPECT_TRUE(cpu.avx512 || !cpu.avx512_bf16);
   EXPECT_TRUE(cpu.avx512_bf16 || !cpu.amx);
 }
@@ -92,7 +94,8 @@ TEST(Dispatch, AnUnknownNameIsRefusedWithWhatThereIs) {
   for (const char* name : {"avx3", "AVX2", "scalar ", "amx_int8"}) {
     const std::string message = refusal(name);
     EXPECT_NE(message.find(std::string("\"") + name + "\""), std::string::npos) << message;
-    EXPECT_NE(message.find("known are scalar, avx2, avx512, avx512_bf16, amx, neon"), std::string::npos)
+    EXPECT_NE(message.find("known are scalar, avx2, avxvnni, avx512, avx512_bf16, amx, neon"),
+              std::string::npos)
         << message;
     EXPECT_NE(message.find("this machine has " + available_isas()), std::string::npos) << message;
   }

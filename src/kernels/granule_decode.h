@@ -55,7 +55,7 @@ LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act, int grou
   unroll<0, subs>([&](auto index) __attribute__((always_inline)) {
     constexpr int i = decltype(index)::value;
     if (!whole && T::kSub * i >= 32 * groups) return;
-    if (T::kFetchAhead && at.lane == 0) prefetch_share<T>(at.body, i);
+    if (T::kFetchAhead) prefetch_share<T>(at.body, i);
     const Vec::F scale = T::template scale<i>(scales, at);
     Vec::F minimum = Vec::zero_f32();
     if constexpr (T::kMinimum) minimum = T::template minimum<i>(scales, at);
@@ -65,7 +65,8 @@ LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act, int grou
     Vec::Sum sum = start_sum<T, T::kSub>(act, i);
     unroll<quads * i, quads * i + quads>([&](auto q) __attribute__((always_inline)) {
       constexpr int quad = decltype(q)::value;
-      Vec::dot(sum, T::template code<quad / 8, quad % 8>(at), act, 4 * quad);
+      Vec::dot<T::kBits + code_shift<T>(quad / 8), quad % quads, quads>(
+          sum, T::template code<quad / 8, quad % 8>(at), act, 4 * quad);
     });
     f = Vec::fma(Vec::to_f32(Vec::finish(sum)), scale, f);
     if constexpr (T::kMinimum) f = Vec::fma(minimum, Vec::set(activation_sum(act, T::kSub, i)), f);
@@ -75,23 +76,31 @@ LIULI_INLINE Vec::F dot_chunk(const At& at, const ActivationChunk& act, int grou
 
 // ---- several rows ---------------------------------------------------------------------------------------
 
+/// Bits of any code as code<g, j> gives it.
+template <class T>
+constexpr int kMostBits = [] {
+  int most = 0;
+  for (int g = 0; g < 8; g++) most = T::kBits + code_shift<T>(g) > most ? T::kBits + code_shift<T>(g) : most;
+  return most;
+}();
+
 // R rows share each code vector. `body`, if given: the chunk from which to prefetch on.
 template <class T, int R>
 LIULI_INLINE void dot_unpacked(const Unpacked<T>& w, const uint8_t* body, int subs,
-                               const ActivationChunk* act, float (*total)[Vec::kLanes]) {
-  using U = Unpacked<T>;
+                               const ActivationChunk* act, float (*total)[kPanelRows]) {
+  constexpr int quads = Unpacked<T>::kQuads;
   Vec::F f[R];
   for (int r = 0; r < R; r++) f[r] = Vec::zero_f32();
   for (int i = 0; i < subs; i++) {
     Vec::Sum sum[R];
     if (body) prefetch_share<T>(body, i);
     for (int r = 0; r < R; r++) sum[r] = start_sum<T, T::kSub>(act[r], i);
-#pragma GCC unroll 8
-    for (int j = 0; j < U::kQuads; j++) {
-      const Vec::I code = Vec::load(w.codes[U::kQuads * i + j]);
+    unroll<0, quads>([&](auto quad) __attribute__((always_inline)) {
+      constexpr int j = decltype(quad)::value;
+      const Vec::I code = Vec::load(w.codes[quads * i + j]);
 #pragma GCC unroll 4
-      for (int r = 0; r < R; r++) Vec::dot(sum[r], code, act[r], 4 * (U::kQuads * i + j));
-    }
+      for (int r = 0; r < R; r++) Vec::dot<kMostBits<T>, j, quads>(sum[r], code, act[r], 4 * (quads * i + j));
+    });
     const Vec::F scale = Vec::load_f32(w.scale[i]);
 #pragma GCC unroll 4
     for (int r = 0; r < R; r++) {
@@ -104,17 +113,21 @@ LIULI_INLINE void dot_unpacked(const Unpacked<T>& w, const uint8_t* body, int su
     Vec::store(total[r], Vec::fma(f[r], Vec::set(act[r].scale), Vec::load_f32(total[r])));
 }
 
-// n_rows ≤ 8 rows of one chunk, four at a time.
+/// Rows whose sums, of two planes, the registers have room for; at most four.
+constexpr int kRowsOfPlanes = Vec::kSums / 2 < 4 ? Vec::kSums / 2 : 4;
+
+// n_rows ≤ 8 rows of one chunk, a few at a time.
 template <class T>
 void dot_rows(const Unpacked<T>& w, const uint8_t* body, int subs, const ActivationChunk* act, int n_rows,
-              float (*total)[Vec::kLanes]) {
+              float (*total)[kPanelRows]) {
   int m = 0;
-  for (; m + 4 <= n_rows; m += 4) dot_unpacked<T, 4>(w, m == 0 ? body : nullptr, subs, act + m, total + m);
-  if (m + 2 <= n_rows) {
-    dot_unpacked<T, 2>(w, m == 0 ? body : nullptr, subs, act + m, total + m);
-    m += 2;
-  }
-  if (m < n_rows) dot_unpacked<T, 1>(w, m == 0 ? body : nullptr, subs, act + m, total + m);
+  const auto take = [&](auto rows) __attribute__((always_inline)) {
+    constexpr int R = decltype(rows)::value;
+    for (; m + R <= n_rows; m += R) dot_unpacked<T, R>(w, m == 0 ? body : nullptr, subs, act + m, total + m);
+  };
+  take(Index<kRowsOfPlanes>{});
+  if constexpr (kRowsOfPlanes > 2) take(Index<2>{});
+  take(Index<1>{});
 }
 
 constexpr int kRowsAtOnce = 8;
@@ -123,42 +136,30 @@ constexpr int kRowsAtOnce = 8;
 template <class T>
 void decode_rows(const uint8_t* panel, int64_t k, const ActivationChunk* act, int n_all, int n_rows, float* y,
                  ptrdiff_t ldy) {
-  alignas(64) float total[Vec::kLanes == 16 ? 1 : 2][kRowsAtOnce][Vec::kLanes] = {};
+  alignas(64) float total[kRowsAtOnce][kPanelRows] = {};
   Unpacked<T> w;
   for (int64_t chunk = 0; chunk * kChunk < k; chunk++, act += n_all) {
     const int groups = groups_of(k, chunk);
-    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-      const At at = chunk_at<T>(panel, chunk, lane);
-      unpack<T>(at, groups, w);
-      dot_rows<T>(w, lane == 0 ? at.body : nullptr, groups * 32 / T::kSub, act, n_rows,
-                  total[lane / Vec::kLanes]);
-    }
+    const At at = chunk_at<T>(panel, chunk);
+    unpack<T>(at, groups, w);
+    dot_rows<T>(w, at.body, groups * 32 / T::kSub, act, n_rows, total);
   }
-  for (int m = 0; m < n_rows; m++)
-    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes)
-      Vec::store(y + m * ldy + lane, Vec::load_f32(total[lane / Vec::kLanes][m]));
+  for (int m = 0; m < n_rows; m++) Vec::store(y + m * ldy, Vec::load_f32(total[m]));
 }
 
 template <class T>
 void decode_one_row(const uint8_t* panel, int64_t k, const ActivationChunk* act, float* y) {
-  Vec::F total[kPanelRows / Vec::kLanes];
-  for (Vec::F& t : total) t = Vec::zero_f32();
+  Vec::F total = Vec::zero_f32();
   const int64_t whole = k / kChunk;
   for (int64_t chunk = 0; chunk < whole; chunk++) {
-    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-      Vec::F& t = total[lane / Vec::kLanes];
-      t = Vec::fma(dot_chunk<T, true>(chunk_at<T>(panel, chunk, lane), act[chunk], 8),
-                   Vec::set(act[chunk].scale), t);
-    }
+    const Vec::F f = dot_chunk<T, true>(chunk_at<T>(panel, chunk), act[chunk], 8);
+    total = Vec::fma(f, Vec::set(act[chunk].scale), total);
   }
-  for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-    Vec::F& t = total[lane / Vec::kLanes];
-    if (T::kColumns < kChunk && whole * kChunk < k) {
-      const Vec::F f = dot_chunk<T, false>(chunk_at<T>(panel, whole, lane), act[whole], groups_of(k, whole));
-      t = Vec::fma(f, Vec::set(act[whole].scale), t);
-    }
-    Vec::store(y + lane, t);
+  if (T::kColumns < kChunk && whole * kChunk < k) {
+    const Vec::F f = dot_chunk<T, false>(chunk_at<T>(panel, whole), act[whole], groups_of(k, whole));
+    total = Vec::fma(f, Vec::set(act[whole].scale), total);
   }
+  Vec::store(y, total);
 }
 
 template <class T>

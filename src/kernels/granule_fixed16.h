@@ -8,8 +8,7 @@ namespace {
 
 // Columns [from, to) of a decoded chunk that lie beyond k.
 LIULI_INLINE void clear_columns(float (*w)[kPanelRows], int from, int to) {
-  for (int i = from; i < to; i++)
-    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) Vec::store(w[i] + lane, Vec::zero_f32());
+  for (int i = from; i < to; i++) Vec::store(w[i], Vec::zero_f32());
 }
 
 __attribute__((noipa)) void chunked_expand_fixed16(DecodeGroups decode, const uint8_t* panel, int64_t k,

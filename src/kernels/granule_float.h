@@ -14,29 +14,29 @@ namespace {
 
 // ---- plain types ----------------------------------------------------------------------------------------
 
-// weights<odd>(panel, pair, lane): columns 2 · pair + odd of the lanes from `lane` on.
+// weights<odd>(panel, pair): column 2 · pair + odd.
 struct PlainF32 {
   static constexpr DType kType = DType::f32;
   static constexpr int kPairBytes = 128;
   template <bool odd>
-  LIULI_INLINE Vec::F weights(const uint8_t* panel, int64_t pair, int lane) {
-    return Vec::load_f32(reinterpret_cast<const float*>(panel + pair * kPairBytes + 64 * odd + 4 * lane));
+  LIULI_INLINE Vec::F weights(const uint8_t* panel, int64_t pair) {
+    return Vec::load_f32(reinterpret_cast<const float*>(panel + pair * kPairBytes + 64 * odd));
   }
 };
 struct PlainF16 {
   static constexpr DType kType = DType::f16;
   static constexpr int kPairBytes = 64;
   template <bool odd>
-  LIULI_INLINE Vec::F weights(const uint8_t* panel, int64_t pair, int lane) {
-    return Vec::half_of_pair<odd>(panel + pair * kPairBytes + 4 * lane);
+  LIULI_INLINE Vec::F weights(const uint8_t* panel, int64_t pair) {
+    return Vec::half_of_pair<odd>(panel + pair * kPairBytes);
   }
 };
 struct PlainBf16 {
   static constexpr DType kType = DType::bf16;
   static constexpr int kPairBytes = 64;
   template <bool odd>
-  LIULI_INLINE Vec::F weights(const uint8_t* panel, int64_t pair, int lane) {
-    return Vec::bf16_of_pair<odd>(panel + pair * kPairBytes + 4 * lane);
+  LIULI_INLINE Vec::F weights(const uint8_t* panel, int64_t pair) {
+    return Vec::bf16_of_pair<odd>(panel + pair * kPairBytes);
   }
 };
 
@@ -48,31 +48,28 @@ struct PlainBf16 {
 template <class T, int R, bool split>
 void plain_rows(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx, float* y, ptrdiff_t ldy) {
   constexpr int ahead = 8192;
-  for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-    Vec::F even[R], odd[R];
-    for (int r = 0; r < R; r++) even[r] = odd[r] = Vec::zero_f32();
-    for (int64_t pair = 0; pair < (k + 1) / 2; pair++) {
-      if (R > 1 && lane == 0)
-        for (int i = 0; i < T::kPairBytes; i += 64)
-          __builtin_prefetch(panel + pair * T::kPairBytes + ahead + i, 0, 2);
-      const Vec::F w0 = T::template weights<false>(panel, pair, lane),
-                   w1 = T::template weights<true>(panel, pair, lane);
+  Vec::F even[R], odd[R];
+  for (int r = 0; r < R; r++) even[r] = odd[r] = Vec::zero_f32();
+  for (int64_t pair = 0; pair < (k + 1) / 2; pair++) {
+    if (R > 1)
+      for (int i = 0; i < T::kPairBytes; i += 64)
+        __builtin_prefetch(panel + pair * T::kPairBytes + ahead + i, 0, 2);
+    const Vec::F w0 = T::template weights<false>(panel, pair), w1 = T::template weights<true>(panel, pair);
 #pragma GCC unroll 8
-      for (int r = 0; r < R; r++) {
-        const float* xr = x + r * ldx + 2 * pair;
-        even[r] = Vec::fma(w0, Vec::set(xr[0]), even[r]);
-        Vec::F& second = split ? odd[r] : even[r];
-        second = Vec::fma(w1, Vec::set(xr[1]), second);
-      }
+    for (int r = 0; r < R; r++) {
+      const float* xr = x + r * ldx + 2 * pair;
+      even[r] = Vec::fma(w0, Vec::set(xr[0]), even[r]);
+      Vec::F& second = split ? odd[r] : even[r];
+      second = Vec::fma(w1, Vec::set(xr[1]), second);
     }
-    for (int r = 0; r < R; r++) Vec::store(y + r * ldy + lane, split ? Vec::add(even[r], odd[r]) : even[r]);
   }
+  for (int r = 0; r < R; r++) Vec::store(y + r * ldy, split ? Vec::add(even[r], odd[r]) : even[r]);
 }
 
 template <class T, bool split>
 void plain_product(const uint8_t* panel, int64_t k, const float* x, ptrdiff_t ldx, int n_rows, float* y,
                    ptrdiff_t ldy) noexcept {
-  constexpr int most = split && Vec::kLanes == 8 ? 4 : 8;  // accumulators that fit the registers
+  constexpr int most = kRowsOfSums<split>;
   int m = 0;
   for (; m + most <= n_rows; m += most)
     plain_rows<T, most, split>(panel, k, x + m * ldx, ldx, y + m * ldy, ldy);
@@ -102,7 +99,7 @@ LIULI_INLINE void decode_group(const typename T::Scales& scales, const At& at, f
       if constexpr (T::kOffset >= 0) w = Vec::sub(w, Vec::set(static_cast<float>(1 << T::kOffset)));
       w = Vec::mul(w, scale);
       if constexpr (T::kMinimum) w = Vec::add(w, T::template minimum<sub>(scales, at));
-      Vec::store(out[4 * j + b] + at.lane, w);
+      Vec::store(out[4 * j + b], w);
     });
   });
 }
@@ -110,14 +107,12 @@ LIULI_INLINE void decode_group(const typename T::Scales& scales, const At& at, f
 template <class T>
 void decode_granules(const uint8_t* panel, int64_t /*k*/, int64_t chunk, int begin, int end,
                      float (*out)[kPanelRows]) {
-  for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-    const At at = chunk_at<T>(panel, chunk, lane);
-    const typename T::Scales scales = T::scales(at);
-    unroll<0, 8>([&](auto group) __attribute__((always_inline)) {
-      constexpr int g = decltype(group)::value;
-      if (g >= begin && g < end) decode_group<T, g>(scales, at, out + 32 * (g - begin));
-    });
-  }
+  const At at = chunk_at<T>(panel, chunk);
+  const typename T::Scales scales = T::scales(at);
+  unroll<0, 8>([&](auto group) __attribute__((always_inline)) {
+    constexpr int g = decltype(group)::value;
+    if (g >= begin && g < end) decode_group<T, g>(scales, at, out + 32 * (g - begin));
+  });
 }
 
 // Lattice points: their codes first, in L1.
@@ -125,18 +120,16 @@ template <class T>
 void decode_points(const uint8_t* panel, int64_t /*k*/, int64_t chunk, int begin, int end,
                    float (*out)[kPanelRows]) {
   Unpacked<T> w;
-  for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-    unpack_points<T>(chunk_at<T>(panel, chunk, lane), begin, end, w);
-    for (int quad = 8 * begin; quad < 8 * end; quad++) {
-      const Vec::I code = Vec::load(w.codes[quad]);
-      const Vec::F scale = Vec::load_f32(w.scale[4 * quad / T::kSub]);
-      unroll<0, 4>([&](auto byte) __attribute__((always_inline)) {
-        constexpr int b = decltype(byte)::value;
-        const Vec::F signed_code =
-            Vec::sub(Vec::unsigned_byte<b>(code), Vec::set(static_cast<float>(1 << T::kOffset)));
-        Vec::store(out[4 * (quad - 8 * begin) + b] + lane, Vec::mul(signed_code, scale));
-      });
-    }
+  unpack_points<T>(chunk_at<T>(panel, chunk), begin, end, w);
+  for (int quad = 8 * begin; quad < 8 * end; quad++) {
+    const Vec::I code = Vec::load(w.codes[quad]);
+    const Vec::F scale = Vec::load_f32(w.scale[4 * quad / T::kSub]);
+    unroll<0, 4>([&](auto byte) __attribute__((always_inline)) {
+      constexpr int b = decltype(byte)::value;
+      const Vec::F signed_code =
+          Vec::sub(Vec::unsigned_byte<b>(code), Vec::set(static_cast<float>(1 << T::kOffset)));
+      Vec::store(out[4 * (quad - 8 * begin) + b], Vec::mul(signed_code, scale));
+    });
   }
 }
 
@@ -159,32 +152,30 @@ LIULI_INLINE int groups_in_chunk(int64_t k, int64_t chunk) {
 template <int R, bool split>
 void add_products(const DecodedChunk& w, int columns, const float* x, ptrdiff_t ldx, float* sums,
                   ptrdiff_t lds, ptrdiff_t odd_sums) {
-  for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-    Vec::F even[R], odd[R];
-    for (int r = 0; r < R; r++) {
-      even[r] = Vec::load_f32(sums + r * lds + lane);
-      if (split) odd[r] = Vec::load_f32(sums + odd_sums + r * lds + lane);
-    }
-    for (int i = 0; i < columns; i += 2) {
-      const Vec::F w0 = Vec::load_f32(w[i] + lane), w1 = Vec::load_f32(w[i + 1] + lane);
+  Vec::F even[R], odd[R];
+  for (int r = 0; r < R; r++) {
+    even[r] = Vec::load_f32(sums + r * lds);
+    if (split) odd[r] = Vec::load_f32(sums + odd_sums + r * lds);
+  }
+  for (int i = 0; i < columns; i += 2) {
+    const Vec::F w0 = Vec::load_f32(w[i]), w1 = Vec::load_f32(w[i + 1]);
 #pragma GCC unroll 8
-      for (int r = 0; r < R; r++) {
-        even[r] = Vec::fma(w0, Vec::set(x[r * ldx + i]), even[r]);
-        Vec::F& second = split ? odd[r] : even[r];
-        second = Vec::fma(w1, Vec::set(x[r * ldx + i + 1]), second);
-      }
-    }
     for (int r = 0; r < R; r++) {
-      Vec::store(sums + r * lds + lane, even[r]);
-      if (split) Vec::store(sums + odd_sums + r * lds + lane, odd[r]);
+      even[r] = Vec::fma(w0, Vec::set(x[r * ldx + i]), even[r]);
+      Vec::F& second = split ? odd[r] : even[r];
+      second = Vec::fma(w1, Vec::set(x[r * ldx + i + 1]), second);
     }
+  }
+  for (int r = 0; r < R; r++) {
+    Vec::store(sums + r * lds, even[r]);
+    if (split) Vec::store(sums + odd_sums + r * lds, odd[r]);
   }
 }
 
 template <bool split>
 LIULI_INLINE void add_rows(const DecodedChunk& w, int columns, const float* x, ptrdiff_t ldx, int n_rows,
                            float* sums, ptrdiff_t lds, ptrdiff_t odd_sums = 0) {
-  constexpr int most = split ? 4 : 8;
+  constexpr int most = kRowsOfSums<split>;
   int m = 0;
   for (; m + most <= n_rows; m += most)
     add_products<most, split>(w, columns, x + m * ldx, ldx, sums + m * lds, lds, odd_sums);
@@ -192,9 +183,7 @@ LIULI_INLINE void add_rows(const DecodedChunk& w, int columns, const float* x, p
 }
 
 LIULI_INLINE void clear(float* y, ptrdiff_t ldy, int n_rows) {
-  for (int m = 0; m < n_rows; m++)
-    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes)
-      Vec::store(y + m * ldy + lane, Vec::zero_f32());
+  for (int m = 0; m < n_rows; m++) Vec::store(y + m * ldy, Vec::zero_f32());
 }
 
 // (noipa: or GCC makes a copy of these loops for every decoder.)
@@ -228,26 +217,19 @@ __attribute__((noipa)) void chunked_decode(DecodeGroups decode, const uint8_t* p
                      8 * kPanelRows);
     }
     for (int r = 0; r < rows; r++)
-      for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes)
-        Vec::store(y + (m + r) * ldy + lane,
-                   Vec::add(Vec::load_f32(sums[0][r] + lane), Vec::load_f32(sums[1][r] + lane)));
+      Vec::store(y + (m + r) * ldy, Vec::add(Vec::load_f32(sums[0][r]), Vec::load_f32(sums[1][r])));
   }
 }
 
 // ---- bf16 tiles -----------------------------------------------------------------------------------------
-
-LIULI_INLINE void store_pair(uint16_t* pair, int lane, Vec::F even, Vec::F odd) {
-  Vec::store(pair + 2 * lane, Vec::pair_of_bf16(even, odd));
-}
 
 template <class T>
 void plain_expand(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end, uint16_t* tiles) noexcept {
   // The panel is padded with zeros to 64 columns; tiles end there too.
   (void)k;
   for (int64_t pair = k_begin / 2; pair < k_end / 2; pair++, tiles += 32)
-    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes)
-      store_pair(tiles, lane, T::template weights<false>(panel, pair, lane),
-                 T::template weights<true>(panel, pair, lane));
+    Vec::store(tiles, Vec::pair_of_bf16(T::template weights<false>(panel, pair),
+                                        T::template weights<true>(panel, pair)));
 }
 
 template <class T>
@@ -255,11 +237,10 @@ void plain_expand_fixed16(const uint8_t* panel, int64_t, int64_t k_begin, int64_
                           int16_t* lines) noexcept {
   alignas(64) float columns[kFixedBlock][kPanelRows];
   for (int64_t at = k_begin; at < k_end; at += kFixedBlock, lines += kFixedLines * kFixedLine) {
-    for (int i = 0; i < kFixedBlock; i += 2)
-      for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-        Vec::store(columns[i] + lane, T::template weights<false>(panel, (at + i) / 2, lane));
-        Vec::store(columns[i + 1] + lane, T::template weights<true>(panel, (at + i) / 2, lane));
-      }
+    for (int i = 0; i < kFixedBlock; i += 2) {
+      Vec::store(columns[i], T::template weights<false>(panel, (at + i) / 2));
+      Vec::store(columns[i + 1], T::template weights<true>(panel, (at + i) / 2));
+    }
     fixed16_lines(columns, lines);
   }
 }
@@ -270,13 +251,12 @@ __attribute__((noipa)) void expand_groups(DecodeGroups decode, const uint8_t* pa
   alignas(64) DecodedChunk w;
   const int groups = groups_in_chunk(k, chunk), present = groups < end ? groups : end;
   if (begin < present) decode(panel, k, chunk, begin, present, w);
-  for (int i = 0; i < 32 * (end - begin); i += 2, tiles += 32)
-    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-      if (i < 32 * (present - begin))
-        store_pair(tiles, lane, Vec::load_f32(w[i] + lane), Vec::load_f32(w[i + 1] + lane));
-      else
-        Vec::store(tiles + 2 * lane, Vec::zero());
-    }
+  for (int i = 0; i < 32 * (end - begin); i += 2, tiles += 32) {
+    if (i < 32 * (present - begin))
+      Vec::store(tiles, Vec::pair_of_bf16(Vec::load_f32(w[i]), Vec::load_f32(w[i + 1])));
+    else
+      Vec::store(tiles, Vec::zero());
+  }
 }
 
 __attribute__((noipa)) void chunked_expand(DecodeGroups decode, const uint8_t* panel, int64_t k,

@@ -11,7 +11,7 @@ alignas(16) constexpr uint8_t kFp4DoubledPlus16[16] = {16, 17, 18, 19, 20, 22, 2
 
 struct MXFP4 {
   static constexpr DType kType = DType::mxfp4;
-  static constexpr int kSub = 32, kOffset = 4, kUnit = 1088, kBytes = 2 * kUnit;
+  static constexpr int kSub = 32, kBits = 5, kOffset = 4, kUnit = 1088, kBytes = 2 * kUnit;
   static constexpr bool kMinimum = false, kPaired = false, kFetchAhead = false;
   static constexpr int kColumns = 32;
 
@@ -34,7 +34,7 @@ struct MXFP4 {
 
 struct NVFP4 {
   static constexpr DType kType = DType::nvfp4;
-  static constexpr int kSub = 16, kOffset = 4, kBytes = 2304;
+  static constexpr int kSub = 16, kBits = 5, kOffset = 4, kBytes = 2304;
   static constexpr bool kMinimum = false, kPaired = false, kFetchAhead = false;
   static constexpr int kColumns = 64;
 

@@ -9,15 +9,6 @@
 namespace liuli::kernels {
 namespace {
 
-// Bits by which the codes of group g lie higher than their value: shifted ones may be no signed bytes.
-template <class T>
-constexpr int code_shift(int g) {
-  if constexpr (requires { T::code_shift(g); })
-    return T::code_shift(g);
-  else
-    return 0;
-}
-
 template <class T>
 LIULI_INLINE Vec::I without_offset(Vec::I code) {
   if constexpr (T::kOffset < 0)
@@ -52,7 +43,7 @@ LIULI_INLINE void put_group(const typename T::Scales& scales, const At& at, int8
     if constexpr (shift > 0) scale = Vec::mul(scale, Vec::set(1 << shift));
     if constexpr (T::kMinimum) minimum = T::template minimum<sub>(scales, at);
     put_part<T, part>(
-        block + 4 * at.lane, scale, minimum, [&](auto quad) __attribute__((always_inline)) {
+        block, scale, minimum, [&](auto quad) __attribute__((always_inline)) {
           return Vec::shift<shift>(T::template code<g, decltype(quad)::value>(at));
         });
   });
@@ -65,7 +56,7 @@ LIULI_INLINE void put_codes(const At& at, const uint8_t* next, int begin, int en
   unroll<0, 8>([&](auto group) __attribute__((always_inline)) {
     constexpr int g = decltype(group)::value;
     if (g < begin || g >= end) return;
-    if (at.lane == 0) prefetch_panel_behind<T>(next, g);
+    prefetch_panel_behind<T>(next, g);
     put_group<T, g>(scales, at, blocks + (g - begin) * kInt8Bytes);
   });
 }
@@ -79,7 +70,7 @@ LIULI_INLINE void put_points(const At& at, int begin, int end, int8_t* blocks) {
     unroll<0, parts>([&](auto part_index) __attribute__((always_inline)) {
       constexpr int part = decltype(part_index)::value;
       put_part<T, part>(
-          blocks + 4 * at.lane, Vec::load_f32(w.scale[parts * g + part]),
+          blocks, Vec::load_f32(w.scale[parts * g + part]),
           Vec::zero_f32(), [&](auto quad) __attribute__((always_inline)) {
             return Vec::load(w.codes[8 * g + decltype(quad)::value]);
           });
@@ -97,13 +88,11 @@ void expand_codes(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_en
     const int64_t end = present < first + kChunk ? present : first + kChunk;
     const int begin_group = static_cast<int>((column - first) / 32),
               end_group = static_cast<int>((end - first + 31) / 32);
-    for (int lane = 0; lane < kPanelRows; lane += Vec::kLanes) {
-      const At at = chunk_at<T>(panel, chunk, lane);
-      if constexpr (kLattice<T>)
-        put_points<T>(at, begin_group, end_group, blocks);
-      else
-        put_codes<T>(at, at.body + stride, begin_group, end_group, blocks);
-    }
+    const At at = chunk_at<T>(panel, chunk);
+    if constexpr (kLattice<T>)
+      put_points<T>(at, begin_group, end_group, blocks);
+    else
+      put_codes<T>(at, at.body + stride, begin_group, end_group, blocks);
     blocks += (end_group - begin_group) * kInt8Bytes;
     column = first + 32 * end_group;
   }

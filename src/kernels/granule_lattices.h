@@ -24,7 +24,7 @@ using GroupCodes = uint8_t (*)[4 * Vec::kLanes];
 
 LIULI_INLINE uint32_t word_at(const At& at, int line, int lane) {
   uint32_t word;
-  __builtin_memcpy(&word, at.body + 64 * line + 4 * (at.lane + lane), 4);
+  __builtin_memcpy(&word, at.body + 64 * line + 4 * lane, 4);
   return word;
 }
 LIULI_INLINE void put_eight(GroupCodes codes, int point, int lane, uint64_t columns) {
@@ -68,7 +68,7 @@ LIULI_INLINE WordPair bytes_to_words(Vec::I v) {
 struct Signed {
   static constexpr bool kNeighbours = false;  // whether a 32-bit lane's two words are neighbouring points
   static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true, kLattice = true;
-  static constexpr int kColumns = kChunk, kOffset = 7;
+  static constexpr int kColumns = kChunk, kBits = 8, kOffset = 7;
   struct Scales {
     Vec::F d;
   };
@@ -232,7 +232,7 @@ struct IQ3S : Signed {
 struct Shifted {
   static constexpr bool kNeighbours = false;
   static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true, kLattice = true;
-  static constexpr int kColumns = kChunk, kOffset = 4;
+  static constexpr int kColumns = kChunk, kBits = 5, kOffset = 4;
   struct Scales {
     Vec::F d;
   };

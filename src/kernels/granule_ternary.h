@@ -7,7 +7,7 @@ namespace {
 
 struct TQ20 {
   static constexpr DType kType = DType::tq2_0;
-  static constexpr int kSub = 32, kOffset = 0, kBytes = 1024;
+  static constexpr int kSub = 32, kBits = 2, kOffset = 0, kBytes = 1024;
   static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true;
   static constexpr int kColumns = kChunk;
 
@@ -29,7 +29,7 @@ struct TQ20 {
 // over 256 reads it. Codes are 64 · digit, which saves a shift; 64 comes off the scale again, exactly.
 struct TQ10 {
   static constexpr DType kType = DType::tq1_0;
-  static constexpr int kSub = 32, kOffset = 6, kBytes = 832;
+  static constexpr int kSub = 32, kBits = 2, kOffset = 6, kBytes = 832;
   static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true;
   static constexpr int kColumns = kChunk;
 

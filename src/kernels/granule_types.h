@@ -1,8 +1,9 @@
-// Each granule type in its pieces, over the lanes of one register (`Vec`): codes, scales, minima of a chunk.
+// Each granule type in its pieces, over the sixteen lanes of a panel (`Vec`): codes, scales, minima of a chunk.
 // Included only by ISA files, after their vector.h; everything has internal linkage. panels.h holds the
 // layouts.
 //
 //   kType  kSub     the stored type; columns per scale (32 or 16)
+//   kBits           codes are below 2^kBits
 //   kOffset         log2 of the offset taken off a code, or −1
 //   kMinimum        weight = scale · (code − offset) [+ minimum]
 //   kFetchAhead     decoding one row, whether it asks for lines ahead (granule_decode.h)
@@ -11,7 +12,8 @@
 //   kPaired         d, 32 bytes more, shares a line in front of two chunks with the other's; else a chunk lies by itself
 //   Scales, scales(at)         what a chunk's scales have in common, unpacked once
 //   scale<i>, minimum<i>       of sub-block i, with the arithmetic of decode_row: products rounded once,
-//   never fused code<g, j>                 four unsigned codes per lane: columns 32 g + 4 j …
+//                              never fused
+//   code<g, j>                 four unsigned codes per lane: columns 32 g + 4 j …
 //   code_shift(g)   where codes come shifted to the left, and scales divided by as much: by how many bits
 #pragma once
 #include <cstdint>
@@ -21,29 +23,38 @@
 namespace liuli::kernels {
 namespace {
 
-/// A chunk of a panel, seen from lane `lane` on.
+static_assert(Vec::kLanes == kPanelRows);
+
+/// Rows that meet a register of weights at once, each with one sum or two: as many as the registers have room for, at most 8.
+template <bool split>
+constexpr int kRowsOfSums = Vec::kSums / (split ? 2 : 1) < 8 ? Vec::kSums / (split ? 2 : 1) : 8;
+
+/// A chunk of a panel.
 struct At {
   const uint8_t* body;
   const uint8_t* d;  // of paired chunks
-  int lane;
-  __attribute__((always_inline)) Vec::I line(int offset) const { return Vec::load(body + offset + 4 * lane); }
-  __attribute__((always_inline)) Vec::F half(int offset) const {
-    return Vec::load_half(body + offset + 2 * lane);
-  }
-  __attribute__((always_inline)) Vec::I byte(int offset) const { return Vec::load_u8(body + offset + lane); }
-  __attribute__((always_inline)) Vec::F paired_half() const { return Vec::load_half(d + 2 * lane); }
+  __attribute__((always_inline)) Vec::I line(int offset) const { return Vec::load(body + offset); }
+  __attribute__((always_inline)) Vec::F half(int offset) const { return Vec::load_half(body + offset); }
+  __attribute__((always_inline)) Vec::I byte(int offset) const { return Vec::load_u8(body + offset); }
+  __attribute__((always_inline)) Vec::F paired_half() const { return Vec::load_half(d); }
 };
 
 /// Chunk `chunk` of a panel; of paired chunks two follow the line of their d's.
 template <class T>
-LIULI_INLINE At chunk_at(const uint8_t* panel, int64_t chunk, int lane) {
-  if constexpr (!T::kPaired) return {panel + chunk * T::kBytes, nullptr, lane};
+LIULI_INLINE At chunk_at(const uint8_t* panel, int64_t chunk) {
+  if constexpr (!T::kPaired) return {panel + chunk * T::kBytes, nullptr};
   const uint8_t* d = panel + chunk / 2 * (2 * T::kBytes + 64);
-  return {d + 64 + chunk % 2 * T::kBytes, d + chunk % 2 * 32, lane};
+  return {d + 64 + chunk % 2 * T::kBytes, d + chunk % 2 * 32};
 }
 
-/// Whether one row takes a chunk's lanes one after the other: the second pass touches no new lines.
-constexpr bool kPassesOverLanes = Vec::kLanes < kPanelRows;
+/// Bits by which the codes of group g lie higher than their value.
+template <class T>
+constexpr int code_shift(int g) {
+  if constexpr (requires { T::code_shift(g); })
+    return T::code_shift(g);
+  else
+    return 0;
+}
 
 /// Bytes from one panel to the next, to within a line (for fetching ahead).
 template <class T>
@@ -68,8 +79,8 @@ LIULI_INLINE Vec::F minus(Vec::F v) { return Vec::mul(v, Vec::set(-1.0f)); }
 template <bool five>
 struct Q45K {
   static constexpr DType kType = five ? DType::q5_k : DType::q4_k;
-  static constexpr int kSub = 32, kOffset = -1, kBytes = five ? 2816 : 2304;
-  static constexpr bool kMinimum = true, kPaired = false, kFetchAhead = kPassesOverLanes;
+  static constexpr int kSub = 32, kBits = five ? 5 : 4, kOffset = -1, kBytes = five ? 2816 : 2304;
+  static constexpr bool kMinimum = true, kPaired = false, kFetchAhead = false;
   static constexpr int kColumns = kChunk;
   // A line of top bits stands before each of the first eight of codes, which are needed with it.
   static constexpr int codes_at(int pair, int j) {
@@ -112,7 +123,7 @@ using Q5K = Q45K<true>;
 
 struct Q6K {
   static constexpr DType kType = DType::q6_k;
-  static constexpr int kSub = 16, kOffset = 5, kBytes = 3328;
+  static constexpr int kSub = 16, kBits = 6, kOffset = 5, kBytes = 3328;
   static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = false;
   static constexpr int kColumns = kChunk;
 
@@ -140,7 +151,7 @@ struct Q6K {
 
 struct Q2K {
   static constexpr DType kType = DType::q2_k;
-  static constexpr int kSub = 16, kOffset = -1, kBytes = 1344;
+  static constexpr int kSub = 16, kBits = 2, kOffset = -1, kBytes = 1344;
   static constexpr bool kMinimum = true, kPaired = false, kFetchAhead = true;
   static constexpr int kColumns = kChunk;
 
@@ -176,7 +187,7 @@ struct Q2K {
 
 struct Q3K {
   static constexpr DType kType = DType::q3_k;
-  static constexpr int kSub = 16, kOffset = 2, kBytes = 1728;
+  static constexpr int kSub = 16, kBits = 3, kOffset = 2, kBytes = 1728;
   static constexpr bool kMinimum = false, kPaired = true, kFetchAhead = true;
   static constexpr int kColumns = kChunk;
 
@@ -216,17 +227,15 @@ alignas(16) constexpr uint8_t kIq4Plus128[16] = {1,   24,  45,  63,  79,  93,  1
 
 struct IQ4XS {
   static constexpr DType kType = DType::iq4_xs;
-  static constexpr int kSub = 32, kOffset = 7, kBytes = 2176;
-  static constexpr bool kMinimum = false, kPaired = false, kFetchAhead = kPassesOverLanes;
+  static constexpr int kSub = 32, kBits = 8, kOffset = 7, kBytes = 2176;
+  static constexpr bool kMinimum = false, kPaired = false, kFetchAhead = false;
   static constexpr int kColumns = kChunk;
 
   struct Scales {
     Vec::F d;
     Vec::I low, high;  // eight nibbles; eight pairs of bits
   };
-  LIULI_INLINE Scales scales(const At& at) {
-    return {at.half(0), at.line(64), Vec::load_u16(at.body + 32 + 2 * at.lane)};
-  }
+  LIULI_INLINE Scales scales(const At& at) { return {at.half(0), at.line(64), Vec::load_u16(at.body + 32)}; }
   template <int i>
   LIULI_INLINE Vec::F scale(const Scales& s, const At&) {
     const Vec::I low = Vec::band(Vec::shift<4 * i>(s.low), Vec::words(15));
@@ -252,6 +261,7 @@ struct Blocks32 {
   static constexpr int kCodeBytes = codes == Codes32::byte ? 32 : 16;
   static constexpr int kBlock = 2 + 2 * kMinimum + 4 * kBit + kCodeBytes, kUnit = 32 * kBlock;
   static constexpr int kSub = 32, kOffset = offset, kBytes = 4 * kUnit;
+  static constexpr int kBits = codes == Codes32::nibble ? 4 : kBit ? 5 : 8;
   static constexpr int kColumns = 32;
   static constexpr int kBlocks = 64 + 64 * kMinimum, kCodes = 64 * kBit, kBody = kCodes + 16 * kCodeBytes;
 

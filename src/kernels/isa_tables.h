@@ -11,6 +11,7 @@ struct WeightTable {
 
 const WeightTable* weights_scalar() noexcept;
 const WeightTable* weights_avx2() noexcept;
+const WeightTable* weights_avxvnni() noexcept;
 const WeightTable* weights_avx512() noexcept;  ///< avx512, avx512_bf16 and amx share it
 const WeightTable* weights_neon() noexcept;
 
@@ -26,12 +27,14 @@ const PromptKernels* prompt_amx() noexcept;          ///< tdpbf16ps
 const PromptKernels* prompt_neon() noexcept;
 
 const PromptKernels* prompt_fixed16_scalar() noexcept;
-const PromptKernels* prompt_fixed16_avx2() noexcept;    ///< vpmaddwd
-const PromptKernels* prompt_fixed16_avx512() noexcept;  ///< vpdpwssd; avx512_bf16 and amx share it
+const PromptKernels* prompt_fixed16_avx2() noexcept;     ///< vpmaddwd
+const PromptKernels* prompt_fixed16_avxvnni() noexcept;  ///< vpdpwssd
+const PromptKernels* prompt_fixed16_avx512() noexcept;   ///< vpdpwssd; avx512_bf16 and amx share it
 
 const PromptKernels* prompt_int8_scalar() noexcept;
 const PromptKernels* prompt_int8_avx2() noexcept;
-const PromptKernels* prompt_int8_avx512() noexcept;  ///< vpdpbusd; avx512_bf16 and amx share it
+const PromptKernels* prompt_int8_avxvnni() noexcept;  ///< vpdpbusd
+const PromptKernels* prompt_int8_avx512() noexcept;   ///< vpdpbusd; avx512_bf16 and amx share it
 
 const AttentionKernels* attention_scalar() noexcept;
 const AttentionKernels* attention_avx2() noexcept;
@@ -57,7 +60,7 @@ CodeAttention attention_codes_amx() noexcept;
 CodeAttention attention_codes_neon() noexcept;
 
 const RowKernels* rows_scalar() noexcept;
-/// The Highway code compiled for the target that belongs to a level, or null if this machine lacks it.
+/// The Highway code compiled for a level's target, or null where the level adds none. For levels of this machine only.
 const RowKernels* rows_highway(Isa isa) noexcept;
 
 const GemmKernel* gemm_scalar() noexcept;

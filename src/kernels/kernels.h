@@ -12,8 +12,8 @@
 namespace liuli::kernels {
 
 /// Instruction set levels, each a complete table. A later level is preferred where the machine has it.
-enum class Isa { scalar, avx2, avx512, avx512_bf16, amx, neon };
-inline constexpr Isa kAllIsas[] = {Isa::scalar,      Isa::avx2, Isa::avx512,
+enum class Isa { scalar, avx2, avxvnni, avx512, avx512_bf16, amx, neon };
+inline constexpr Isa kAllIsas[] = {Isa::scalar,      Isa::avx2, Isa::avxvnni, Isa::avx512,
                                    Isa::avx512_bf16, Isa::amx,  Isa::neon};
 
 // ---- activations of the decode class --------------------------------------------------------------------

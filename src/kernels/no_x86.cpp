@@ -6,6 +6,7 @@
 namespace liuli::kernels {
 
 const WeightTable* weights_avx2() noexcept { return nullptr; }
+const WeightTable* weights_avxvnni() noexcept { return nullptr; }
 const WeightTable* weights_avx512() noexcept { return nullptr; }
 const WeightTable* weights_avx512_bf16() noexcept { return nullptr; }
 
@@ -17,8 +18,10 @@ const PromptKernels* prompt_avx512() noexcept { return nullptr; }
 const PromptKernels* prompt_avx512_bf16() noexcept { return nullptr; }
 const PromptKernels* prompt_amx() noexcept { return nullptr; }
 const PromptKernels* prompt_fixed16_avx2() noexcept { return nullptr; }
+const PromptKernels* prompt_fixed16_avxvnni() noexcept { return nullptr; }
 const PromptKernels* prompt_fixed16_avx512() noexcept { return nullptr; }
 const PromptKernels* prompt_int8_avx2() noexcept { return nullptr; }
+const PromptKernels* prompt_int8_avxvnni() noexcept { return nullptr; }
 const PromptKernels* prompt_int8_avx512() noexcept { return nullptr; }
 
 const GemmKernel* gemm_bf16_avx512() noexcept { return nullptr; }
@@ -36,6 +39,7 @@ CodeAttention attention_codes_avx512_bf16() noexcept { return {}; }
 CodeAttention attention_codes_amx() noexcept { return {}; }
 
 PeakTable peaks_avx2() noexcept { return {}; }
+PeakTable peaks_avxvnni() noexcept { return {}; }
 PeakTable peaks_avx512() noexcept { return {}; }
 PeakTable peaks_avx512_bf16() noexcept { return {}; }
 PeakTable peaks_amx() noexcept { return {}; }

@@ -9,6 +9,8 @@ PeakTable peak_loops(Isa isa) noexcept {
       return peaks_scalar();
     case Isa::avx2:
       return peaks_avx2();
+    case Isa::avxvnni:
+      return peaks_avxvnni();
     case Isa::avx512:
       return peaks_avx512();
     case Isa::avx512_bf16:

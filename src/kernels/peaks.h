@@ -25,6 +25,7 @@ PeakTable peak_loops(Isa isa) noexcept;
 // What the folders contribute; null on other architectures.
 PeakTable peaks_scalar() noexcept;
 PeakTable peaks_avx2() noexcept;
+PeakTable peaks_avxvnni() noexcept;
 PeakTable peaks_avx512() noexcept;
 PeakTable peaks_avx512_bf16() noexcept;
 PeakTable peaks_amx() noexcept;

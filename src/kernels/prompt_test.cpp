@@ -17,6 +17,8 @@
 namespace liuli::kernels {
 #ifdef __x86_64__
 const PromptKernels* prompt_amx_emulated() noexcept;  // amx/prompt.cpp over tiles in plain arrays
+const PromptKernels* prompt_int8_evex() noexcept;     // avxvnni/ in AVX-512's encoding
+const PromptKernels* prompt_fixed16_evex() noexcept;
 #endif
 
 namespace {
@@ -126,18 +128,44 @@ struct Level {
   double nmse = 1e-5;
 };
 
+// The level of AVX-VNNI where the machine has its instructions in the other encoding only; null where in none.
+const Kernels* evex_level() {
+#ifdef __x86_64__
+  if (!kernels_for(Isa::avx512)) return nullptr;
+  static const Kernels level = [] {
+    Kernels k = *kernels_for(Isa::avx2);
+    k.name = "avxvnni, EVEX";
+    k.prompt_int8 = *prompt_int8_evex();
+    k.prompt_fixed16 = *prompt_fixed16_evex();
+    return k;
+  }();
+  return &level;
+#else
+  return nullptr;
+#endif
+}
+
+std::vector<const Kernels*> levels_among(std::initializer_list<Isa> isas) {
+  std::vector<const Kernels*> found;
+  for (Isa isa : isas)
+    if (const Kernels* k = kernels_for(isa)) found.push_back(k);
+  if (evex_level()) found.push_back(evex_level());
+  return found;
+}
+// Those with integer products of their own.
+std::vector<const Kernels*> integer_levels() {
+  return levels_among({Isa::scalar, Isa::avx2, Isa::avxvnni, Isa::avx512});
+}
+
 std::vector<Level> levels() {
   std::vector<Level> found;
   for (Isa isa : kAllIsas) {
     if (const Kernels* k = kernels_for(isa)) found.push_back({k->name, &k->prompt});
   }
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512})
-    if (const Kernels* k = kernels_for(isa))
-      found.push_back({std::string("fixed point ") + k->name, &k->prompt_fixed16});
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512})
-    if (const Kernels* k = kernels_for(isa))
-      found.push_back(
-          {std::string("8 bits ") + k->name, &k->prompt_int8, 8e-5});  // both operands rounded here
+  for (const Kernels* k : integer_levels())
+    found.push_back({std::string("fixed point ") + k->name, &k->prompt_fixed16});
+  for (const Kernels* k : integer_levels())
+    found.push_back({std::string("8 bits ") + k->name, &k->prompt_int8, 8e-5});  // both operands rounded here
 #ifdef __x86_64__
   if (kernels_for(Isa::avx512_bf16)) found.push_back({"amx, emulated tiles", prompt_amx_emulated()});
 #endif
@@ -245,10 +273,7 @@ TEST(PromptProduct, HasTheSameBitsOnEveryLevelOfF32Fma) {
 // ---- 16-bit fixed point ---------------------------------------------------------------------------------
 
 std::vector<const Kernels*> fast_levels() {
-  std::vector<const Kernels*> found;
-  for (Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx})
-    if (const Kernels* k = kernels_for(isa)) found.push_back(k);
-  return found;
+  return levels_among({Isa::avx2, Isa::avxvnni, Isa::avx512, Isa::avx512_bf16, Isa::amx});
 }
 
 // Ordinary values; blocks of zeros; outliers; blocks of one number; numbers from the smallest to the largest.
@@ -448,20 +473,17 @@ TEST(Int8Prompt, DoesNotSaturateWhereEveryCodeIsTheLargest) {
     pack_panel(type, file.data(), 16, k, panel.data());
     StoredMatrix w(type, 1, k);
     std::memcpy(w.bytes.data(), panel.data(), w.panel_bytes);
-    for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512})
-      if (const Kernels* level = kernels_for(isa))
-        for (const float x : {1.0f, -1.0f}) {
-          const auto y = multiply_in_int8(*level, type, w, std::vector<float>(k, x), 1);
-          const double want = static_cast<int8_t>(code) * double(x) * k;
-          EXPECT_NEAR(y[3], want, 1e-6 * std::fabs(want)) << level->name;
-        }
+    for (const Kernels* level : integer_levels())
+      for (const float x : {1.0f, -1.0f}) {
+        const auto y = multiply_in_int8(*level, type, w, std::vector<float>(k, x), 1);
+        const double want = static_cast<int8_t>(code) * double(x) * k;
+        EXPECT_NEAR(y[3], want, 1e-6 * std::fabs(want)) << level->name;
+      }
   }
 }
 
 TEST(Int8Prompt, AnInfiniteOrNaNActivationMakesItsRowNaNAndNoOther) {
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
-    const Kernels* level = kernels_for(isa);
-    if (!level) continue;
+  for (const Kernels* level : integer_levels()) {
     StoredMatrix w(DType::q4_k, 1, 256);
     std::vector<float> x = gaussian(3 * 256, 2);
     x[7] = INFINITY;

@@ -10,7 +10,7 @@ namespace HWY_NAMESPACE {
 const RowKernels* row_table() noexcept;
 const GemmKernel* gemm_table() noexcept;
 const GemmKernel* gemm_bf16_table() noexcept;
-AttentionKernels attention_f32_table() noexcept;
+const AttentionKernels* attention_f32_table() noexcept;
 }  // namespace HWY_NAMESPACE
 
 namespace {
@@ -30,8 +30,7 @@ const GemmKernel* gemm_bf16_highway(Isa isa) noexcept {
 }
 
 const AttentionKernels* attention_f32_highway(Isa isa) noexcept {
-  static const AttentionKernels kernels = HWY_NAMESPACE::attention_f32_table();
-  return of_this_machine(isa) ? &kernels : nullptr;
+  return of_this_machine(isa) ? HWY_NAMESPACE::attention_f32_table() : nullptr;
 }
 
 }  // namespace liuli::kernels

@@ -9,9 +9,16 @@
 #include "kernels/isa_tables.h"
 #include "kernels/panel_samples.h"
 #include "kernels/scalar/fixed16.h"
+#include "kernels/weight_level.h"
 #include "kernels/weights_bf16.h"
 
 namespace liuli::kernels {
+
+#ifdef __x86_64__
+void set_decode_evex(WeightTable& table) noexcept;  // avxvnni/ in AVX-512's encoding
+void set_lattice_evex(WeightTable& table) noexcept;
+#endif
+
 namespace {
 
 struct Level {
@@ -24,6 +31,11 @@ struct Level {
 std::vector<Level> fast_levels() {
   std::vector<Level> levels;
   if (kernels_for(Isa::avx2)) levels.push_back({"avx2", weights_avx2(), quantize_x16_avx2()});
+  if (kernels_for(Isa::avxvnni)) levels.push_back({"avxvnni", weights_avxvnni(), quantize_x16_avx2()});
+#ifdef __x86_64__
+  static const WeightLevel evex("256-bit VNNI", set_decode_evex, set_lattice_evex, set_float_avx2);
+  if (kernels_for(Isa::avx512)) levels.push_back({"avxvnni, EVEX", evex.table(), quantize_x16_avx2()});
+#endif
   if (kernels_for(Isa::avx512)) levels.push_back({"avx512", weights_avx512(), quantize_x16_avx512()});
   if (kernels_for(Isa::avx512_bf16))
     levels.push_back({"avx512_bf16", weights_avx512_bf16(), quantize_x16_avx512()});
@@ -273,7 +285,7 @@ TEST(Weights, PromptsMultiplyCodesInFixedPointWithoutBf16) {
   for (const Level& level : fast_levels()) {
     EXPECT_TRUE(fixed(*level.table, DType::f16)) << level.name;
     const std::string name = level.name;
-    EXPECT_EQ(fixed(*level.table, DType::q4_k), name == "avx2" || name == "avx512") << name;
+    EXPECT_EQ(fixed(*level.table, DType::q4_k), name.starts_with("avx") && name != "avx512_bf16") << name;
   }
 }
 

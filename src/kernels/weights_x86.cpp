@@ -3,12 +3,20 @@
 #include "kernels/weights_bf16.h"
 
 namespace liuli::kernels {
+namespace {
+void set_others_avx2(WeightTable& table) noexcept {
+  set_float_avx2(table);
+  set_expand_int8_avx2(table);
+}
+}  // namespace
 
 const WeightTable* weights_avx2() noexcept {
-  static const WeightLevel level("vpmaddwd", set_decode_avx2, set_lattice_avx2, [](WeightTable& t) noexcept {
-    set_float_avx2(t);
-    set_expand_int8_avx2(t);
-  });
+  static const WeightLevel level("vpmaddubsw", set_decode_avx2, set_lattice_avx2, set_others_avx2);
+  return level.table();
+}
+
+const WeightTable* weights_avxvnni() noexcept {
+  static const WeightLevel level("256-bit VNNI", set_decode_avxvnni, set_lattice_avxvnni, set_others_avx2);
   return level.table();
 }
 

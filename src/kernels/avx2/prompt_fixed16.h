@@ -52,7 +52,7 @@ struct Fixed16Engine : FixedColumns {
   LIULI_INLINE __m256i word_of_row(const int16_t* line, int r) {
     int word;
     __builtin_memcpy(&word, line + 2 * r, sizeof word);
-    return Vec::words(word);
+    return EightLanes::words(word);
   }
 
   // 12 accumulators, two registers of weights, a broadcast and a product fill the 16 there are.
@@ -60,10 +60,10 @@ struct Fixed16Engine : FixedColumns {
   LIULI_INLINE void add_block(const int16_t* a, const int16_t* b, float (*sums)[kPanelRows]) {
     __m256i acc[R][2];
 #pragma GCC unroll 6
-    for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = Vec::zero();
+    for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = EightLanes::zero();
 #pragma GCC unroll 1
     for (int i = 0; i < kFixedBlock / 2; i++) {
-      const __m256i w[2] = {Vec::load(b + i * kFixedLine), Vec::load(b + i * kFixedLine + 16)};
+      const __m256i w[2] = {EightLanes::load(b + i * kFixedLine), EightLanes::load(b + i * kFixedLine + 16)};
 #pragma GCC unroll 6
       for (int r = 0; r < R; r++) {
         const __m256i q = word_of_row(a + i * kFixedLine, r);
@@ -72,18 +72,18 @@ struct Fixed16Engine : FixedColumns {
       }
     }
     const auto* scales = reinterpret_cast<const float*>(b + kFixedScales);
-    const __m256 low = Vec::load_f32(scales), high = Vec::load_f32(scales + 8);
+    const __m256 low = EightLanes::load_f32(scales), high = EightLanes::load_f32(scales + 8);
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++) {
-      const __m256 row_scale = Vec::as_f32(word_of_row(a + kFixedScales, r));
-      add_scaled(sums[r], acc[r][0], Vec::mul(low, row_scale));
-      add_scaled(sums[r] + 8, acc[r][1], Vec::mul(high, row_scale));
+      const __m256 row_scale = EightLanes::as_f32(word_of_row(a + kFixedScales, r));
+      add_scaled(sums[r], acc[r][0], EightLanes::mul(low, row_scale));
+      add_scaled(sums[r] + 8, acc[r][1], EightLanes::mul(high, row_scale));
     }
     asm volatile("" ::: "memory");  // GCC would carry the sums in registers that there are not
   }
 
   LIULI_INLINE void add_scaled(float* sums, __m256i integers, __m256 scale) {
-    Vec::store(sums, Vec::fma(Vec::to_f32(integers), scale, Vec::load_f32(sums)));
+    EightLanes::store(sums, EightLanes::fma(EightLanes::to_f32(integers), scale, EightLanes::load_f32(sums)));
   }
 };
 

@@ -31,11 +31,11 @@ struct MaddubsForm {
   // Four columns; the first ones may be where the sums begin.
   template <Codes codes, bool begins, int R>
   LIULI_INLINE void add_quad(const int8_t* a, const int8_t* b, __m256i (&acc)[R][2]) {
-    __m256i u[2] = {Vec::load(b), Vec::load(b + 32)};
+    __m256i u[2] = {EightLanes::load(b), EightLanes::load(b + 32)};
 #pragma GCC unroll 2
     for (int half = 0; half < 2; half++) {
-      if constexpr (codes == Codes::high) u[half] = Vec::shift<4>(u[half]);
-      if constexpr (codes != Codes::whole) u[half] = Vec::band(u[half], Vec::bytes(15));
+      if constexpr (codes == Codes::high) u[half] = EightLanes::shift<4>(u[half]);
+      if constexpr (codes != Codes::whole) u[half] = EightLanes::band(u[half], EightLanes::bytes(15));
     }
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++) {
@@ -88,14 +88,15 @@ struct MaddubsForm {
       add_quads<Codes::high>(a_part, b_part, acc);
       widen(16, acc);
 #pragma GCC unroll 6
-      for (int r = 0; r < R; r++) Vec::store(high[r], acc[r][0]), Vec::store(high[r] + 8, acc[r][1]);
+      for (int r = 0; r < R; r++)
+        EightLanes::store(high[r], acc[r][0]), EightLanes::store(high[r] + 8, acc[r][1]);
       add_quads<Codes::low>(a_part, b_part, acc);
       widen(1, acc);
 #pragma GCC unroll 6
       for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++)
-          acc[r][half] = Vec::add(acc[r][half], Vec::load(high[r] + 8 * half));
+          acc[r][half] = EightLanes::add(acc[r][half], EightLanes::load(high[r] + 8 * half));
     } else {
       if constexpr (kCentred) start<part>(a, values.center, acc);
       add_quads<Codes::whole>(a_part, b_part, acc);
@@ -130,7 +131,8 @@ struct Maddubs {
     if (w.code_least == 0) return;
     for (; blocks > 0; blocks--, b += kInt8Bytes)
       for (int i = 0; i < kInt8Quads * kInt8Line; i += 32)
-        Vec::store(b + i, Vec::subtract_bytes(Vec::load(b + i), Vec::bytes(w.code_least)));
+        EightLanes::store(
+            b + i, EightLanes::subtract_bytes(EightLanes::load(b + i), EightLanes::bytes(w.code_least)));
   }
 
   template <int R>

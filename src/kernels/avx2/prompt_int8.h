@@ -25,18 +25,18 @@ constexpr int kInt8RowPairs = kInt8RowHalfSums + 2 * kInt8Line;
 static_assert(kInt8RowPairs + 2 * kInt8Line == kInt8Bytes);
 
 LIULI_INLINE __m256 floats_at(const int8_t* lines) {
-  return Vec::load_f32(reinterpret_cast<const float*>(lines));
+  return EightLanes::load_f32(reinterpret_cast<const float*>(lines));
 }
 LIULI_INLINE __m256 float_of_row(const int8_t* line, int r) {
   float value;
   __builtin_memcpy(&value, line + 4 * r, sizeof value);
-  return Vec::set(value);
+  return EightLanes::set(value);
 }
 /// Four bytes or two 16-bit integers of a row, in every lane.
 LIULI_INLINE __m256i word_of_row(const int8_t* line, int r) {
   int word;
   __builtin_memcpy(&word, line + 4 * r, sizeof word);
-  return Vec::words(word);
+  return EightLanes::words(word);
 }
 
 /// sum += pairs, 16 bits each. GCC lowers the intrinsic to its own addition, makes trees of chains of them and spills.
@@ -49,36 +49,39 @@ LIULI_INLINE void add_pairs(__m256i& sum, __m256i pairs) {
 using BlockColumns = float[kInt8Block][kPanelRows];
 
 LIULI_INLINE __m256 largest(const BlockColumns& columns, int lane) {
-  __m256 most = Vec::zero_f32();
-  for (const auto& column : columns) most = Vec::larger_magnitude(most, Vec::load_f32(column + lane));
-  return Vec::drop_below(most, kInt8Least);
+  __m256 most = EightLanes::zero_f32();
+  for (const auto& column : columns)
+    most = EightLanes::larger_magnitude(most, EightLanes::load_f32(column + lane));
+  return EightLanes::drop_below(most, kInt8Least);
 }
 
 // Rows `lane` … lane + 7 of a block; what is no small number becomes 0.
 template <class Products>
 LIULI_INLINE void pack_lanes(const BlockColumns& columns, int lane, int8_t* lines) {
   int8_t* out = lines + 4 * lane;
-  const __m256 scale = Vec::mul(largest(columns, lane), Vec::set(kInt8ByLargest)),
-               inverse = Vec::div(Vec::set(1.0f), scale);
-  Vec::store(reinterpret_cast<float*>(out + kInt8RowScale), scale);
-  __m256i pairs[2] = {Vec::zero(), Vec::zero()}, half_sum[2];
+  const __m256 scale = EightLanes::mul(largest(columns, lane), EightLanes::set(kInt8ByLargest)),
+               inverse = EightLanes::div(EightLanes::set(1.0f), scale);
+  EightLanes::store(reinterpret_cast<float*>(out + kInt8RowScale), scale);
+  __m256i pairs[2] = {EightLanes::zero(), EightLanes::zero()}, half_sum[2];
   for (int quad = 0; quad < kInt8Quads; quad++) {
-    __m256i bytes = Vec::zero();
+    __m256i bytes = EightLanes::zero();
     for (int j = 0; j < 4; j++) {
-      const __m256i q = _mm256_cvtps_epi32(Vec::mul(Vec::load_f32(columns[4 * quad + j] + lane), inverse));
-      bytes = Vec::bor(bytes, _mm256_slli_epi32(Vec::band(q, Vec::words(255)), 8 * j));
+      const __m256i q =
+          _mm256_cvtps_epi32(EightLanes::mul(EightLanes::load_f32(columns[4 * quad + j] + lane), inverse));
+      bytes = EightLanes::bor(bytes, _mm256_slli_epi32(EightLanes::band(q, EightLanes::words(255)), 8 * j));
     }
     __m256i& sum = pairs[quad / (kInt8Quads / 2)];
-    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(Vec::bytes(1), bytes));
-    Vec::store(out + quad * kInt8Line, Products::stored(bytes));
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(EightLanes::bytes(1), bytes));
+    EightLanes::store(out + quad * kInt8Line, Products::stored(bytes));
   }
   for (int half = 0; half < 2; half++) {
     half_sum[half] = _mm256_madd_epi16(pairs[half], _mm256_set1_epi16(1));
-    Vec::store(out + kInt8RowPairs + half * kInt8Line, pairs[half]);
-    Vec::store(reinterpret_cast<float*>(out + kInt8RowHalfSums + half * kInt8Line),
-               Vec::to_f32(half_sum[half]));
+    EightLanes::store(out + kInt8RowPairs + half * kInt8Line, pairs[half]);
+    EightLanes::store(reinterpret_cast<float*>(out + kInt8RowHalfSums + half * kInt8Line),
+                      EightLanes::to_f32(half_sum[half]));
   }
-  Vec::store(reinterpret_cast<float*>(out + kInt8RowSum), Vec::to_f32(Vec::add(half_sum[0], half_sum[1])));
+  EightLanes::store(reinterpret_cast<float*>(out + kInt8RowSum),
+                    EightLanes::to_f32(EightLanes::add(half_sum[0], half_sum[1])));
 }
 
 // ---- the product ----------------------------------------------------------------------------------------
@@ -98,18 +101,18 @@ struct BlockOfTile {
   // What the block adds to eight outputs: the first part's share alone, or on top of it the second's.
   template <int part>
   LIULI_INLINE __m256 share(const int8_t* b, __m256i products, __m256 row_sum, __m256 shift, __m256 before) {
-    __m256 sum = Vec::to_f32(products);
-    if constexpr (F::kShifted) sum = Vec::fma(row_sum, shift, sum);
+    __m256 sum = EightLanes::to_f32(products);
+    if constexpr (F::kShifted) sum = EightLanes::fma(row_sum, shift, sum);
     const __m256 scale = floats_at(b + kInt8Scales + part * kInt8Line);
-    __m256 f = part == 0 ? Vec::mul(sum, scale) : Vec::fma(sum, scale, before);
-    if constexpr (F::kMinimum) f = Vec::fma(floats_at(b + kInt8Minima + part * kInt8Line), row_sum, f);
+    __m256 f = part == 0 ? EightLanes::mul(sum, scale) : EightLanes::fma(sum, scale, before);
+    if constexpr (F::kMinimum) f = EightLanes::fma(floats_at(b + kInt8Minima + part * kInt8Line), row_sum, f);
     return f;
   }
 
   LIULI_INLINE void add_to(const int8_t* a, const int8_t* b, const CodeValues& values,
                            float (*sums)[kPanelRows]) {
     alignas(32) float first[R][kPanelRows];
-    const __m256 shift = Vec::set(values.shift);
+    const __m256 shift = EightLanes::set(values.shift);
     __m256i acc[R][2];
     F::template sums<0, R>(a, b, values, acc);
     if constexpr (F::kTwoScales) {
@@ -118,7 +121,8 @@ struct BlockOfTile {
         const __m256 row = float_of_row(a + row_sum(0), r);
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++)
-          Vec::store(first[r] + 8 * half, share<0>(b + 32 * half, acc[r][half], row, shift, Vec::zero_f32()));
+          EightLanes::store(first[r] + 8 * half,
+                            share<0>(b + 32 * half, acc[r][half], row, shift, EightLanes::zero_f32()));
       }
       F::template sums<1, R>(a, b, values, acc);
     }
@@ -129,9 +133,10 @@ struct BlockOfTile {
 #pragma GCC unroll 2
       for (int half = 0; half < 2; half++) {
         float* sum = sums[r] + 8 * half;
-        const __m256 before = F::kTwoScales ? Vec::load_f32(first[r] + 8 * half) : Vec::zero_f32(),
+        const __m256 before =
+                         F::kTwoScales ? EightLanes::load_f32(first[r] + 8 * half) : EightLanes::zero_f32(),
                      f = share<F::kTwoScales>(b + 32 * half, acc[r][half], row, shift, before);
-        Vec::store(sum, Vec::fma(f, row_scale, Vec::load_f32(sum)));
+        EightLanes::store(sum, EightLanes::fma(f, row_scale, EightLanes::load_f32(sum)));
       }
     }
     asm volatile("" ::: "memory");  // GCC would carry the sums in registers that there are not

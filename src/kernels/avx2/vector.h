@@ -1,5 +1,5 @@
-// Eight lanes of a panel in one 256-bit register: what granule_types.h and its kernels are written over.
-// Private to the .cpp files here: everything has internal linkage, so that no AVX2 code is linked for other
+// Sixteen lanes of a panel in two 256-bit registers: what granule_types.h and its kernels are written over.
+// Private to the .cpp files here and in avxvnni/ (which put its products of bytes in place of vpmaddubsw): everything has internal linkage, so that no AVX2 code is linked for other
 // machines.
 #pragma once
 #include <immintrin.h>
@@ -8,10 +8,13 @@
 
 #define LIULI_INLINE __attribute__((always_inline)) static inline
 
+#include "kernels/twice.h"
+
 namespace liuli::kernels {
 namespace {
 
-struct Vec {
+/// One register.
+struct EightLanes {
   static constexpr int kLanes = 8;
   using I = __m256i;
   using F = __m256;
@@ -99,7 +102,6 @@ struct Vec {
     const I bits = words(0x08040201 << first), negative = _mm256_cmpeq_epi8(band(spread, bits), bits);
     return subtract_bytes(bxor(code, negative), negative);
   }
-  static constexpr bool kLooksUpWords = false;  ///< no permutation of words by words
   LIULI_INLINE I lookup(const uint8_t* table16, I index) {
     return _mm256_shuffle_epi8(
         _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table16))), index);
@@ -144,25 +146,48 @@ struct Vec {
     return add(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(bytes(128), v), _mm256_set1_epi16(1)));
   }
 
-  /// A dot product of unsigned codes and x16 activations. 255 · 32512 · 32 < 2^31: it cannot overflow.
-  /// (vpmaddubsw would saturate: 2 · 255 · 127 > 2^15.)
-  using Sum = I;
+#ifdef LIULI_VNNI_NAME
+  /// A dot product of unsigned codes and x16 activations: the high plane's sum and the low plane's.
+  struct Sum {
+    I high, low;
+  };
   /// Of Σ (code − offset) · q, where negative_sum is −Σ q.
-  LIULI_INLINE Sum start(int32_t negative_sum, int offset) { return words(negative_sum * offset); }
-  /// Four columns beginning at `column`, one granule of codes: columns 0 and 2 of it, then 1 and 3.
+  LIULI_INLINE Sum start(int32_t negative_sum, int offset) { return {zero(), words(negative_sum * offset)}; }
+  /// Four columns beginning at `column`, one granule of codes (no matter how large, or which of the sum's).
+  template <int bits, int j, int n>
   LIULI_INLINE void dot(Sum& sum, I code, const ActivationChunk& act, int column) {
-    const I even = band(code, words(0x00ff00ff)), odd = _mm256_srli_epi16(code, 8);
-    sum = add(sum, _mm256_madd_epi16(even, broadcast2(act.q + column)));
-    sum = add(sum, _mm256_madd_epi16(odd, broadcast2(act.q + column + 2)));
+    sum.high = dot_bytes(sum.high, code, broadcast4(act.hi + column));
+    sum.low = dot_bytes(sum.low, code, broadcast4(act.lo + column));
   }
-  LIULI_INLINE I finish(const Sum& sum) { return sum; }
+  LIULI_INLINE I finish(const Sum& sum) { return add(sum.low, shift<-8>(sum.high)); }
+#else
+  /// A dot product of unsigned codes and x16 activations.
+  struct Sum {
+    I total;      // 32 bits
+    I high, low;  // of the two planes: pairs' sums in 16 bits, not yet in total
+  };
+  /// Of Σ (code − offset) · q, where negative_sum is −Σ q.
+  LIULI_INLINE Sum start(int32_t negative_sum, int offset) {
+    return {words(negative_sum * offset), zero(), zero()};
+  }
+  /// Four columns beginning at `column`, quad j of the sum's n; codes are below 2^bits.
+  template <int bits, int j, int n>
+  LIULI_INLINE void dot(Sum& sum, I code, const ActivationChunk& act, int column) {
+    if constexpr (bits <= 6)
+      dot_planes<bits, j, n>(sum, code, act, column);
+    else
+      dot_words(sum, code, act, column);
+  }
+  LIULI_INLINE I finish(const Sum& sum) { return sum.total; }
+#endif
 
-  /// [8 rows][2] 16-bit floats: the even columns or the odd ones.
+  /// [8 rows][2] 16-bit floats: the even columns or the odd ones. (Both take the same two shuffles.)
   template <bool odd>
   LIULI_INLINE F half_of_pair(const void* p) {
-    const I v = shift < odd ? 16 : 0 > (load(p)), low = odd ? v : band(v, words(0xffff));
-    const I packed = _mm256_packus_epi32(low, low);  // within each half
-    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+    const I evens_first =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    const I sorted = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(load(p), evens_first), 0xd8);
+    return _mm256_cvtph_ps(_mm256_extracti128_si256(sorted, odd));
   }
   template <bool odd>
   LIULI_INLINE F bf16_of_pair(const void* p) {
@@ -176,10 +201,43 @@ struct Vec {
   }
 
  private:
-  LIULI_INLINE I broadcast2(const int16_t* p) {
-    int32_t two;
-    __builtin_memcpy(&two, p, 4);
-    return words(two);
+#ifndef LIULI_VNNI_NAME
+  // Small codes times each plane: vpmaddubsw adds two products in 16 bits, and most of their sums fit there, too.
+  template <int bits, int j, int n>
+  LIULI_INLINE void dot_planes(Sum& sum, I code, const ActivationChunk& act, int column) {
+    constexpr int largest = ((1 << bits) - 1) * 2 * 128, most = 32767 / largest;
+    static_assert(most >= 1);
+    const I high = _mm256_maddubs_epi16(code, broadcast4(act.hi + column)),
+            low = _mm256_maddubs_epi16(code, broadcast4(act.lo + column));
+    if constexpr (j % most == 0) {
+      sum.high = high, sum.low = low;
+    } else {
+      sum.high = in_order(_mm256_add_epi16(sum.high, high));
+      sum.low = in_order(_mm256_add_epi16(sum.low, low));
+    }
+    if constexpr (j % most == most - 1 || j == n - 1) {
+      sum.total = add(sum.total, _mm256_madd_epi16(sum.high, _mm256_set1_epi16(256)));
+      sum.total = in_order(add(sum.total, _mm256_madd_epi16(sum.low, _mm256_set1_epi16(1))));
+    }
+  }
+  // Codes of eight bits, widened to 16: columns 0 and 2 of the four, then 1 and 3. (2 · 255 · 127 does not fit 16 bits;
+  // 255 · 32512 · 32 < 2^31 fits the total.)
+  LIULI_INLINE void dot_words(Sum& sum, I code, const ActivationChunk& act, int column) {
+    const I even = band(code, words(0x00ff00ff)), odd = _mm256_srli_epi16(code, 8);
+    sum.total = in_order(add(sum.total, _mm256_madd_epi16(even, broadcast4(act.q + column))));
+    sum.total = in_order(add(sum.total, _mm256_madd_epi16(odd, broadcast4(act.q + column + 2))));
+  }
+  // Keeps GCC from turning a chain of additions into a tree whose leaves it then spills: Q4_0 21.7 -> 26.4 GiB/s in cache.
+  LIULI_INLINE I in_order(I sum) {
+    asm("" : "+x"(sum));
+    return sum;
+  }
+#endif
+  /// The four bytes at p in every lane.
+  LIULI_INLINE I broadcast4(const void* p) {
+    int32_t four;
+    __builtin_memcpy(&four, p, 4);
+    return words(four);
   }
   // The upper 16 bits are the bf16. A NaN keeps its payload and becomes quiet: adding could carry it into
   // infinity.
@@ -190,6 +248,10 @@ struct Vec {
     const F quiet = _mm256_castsi256_ps(_mm256_or_si256(u, words(0x400000)));
     return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(sum), quiet, nan));
   }
+};
+
+struct Vec : Twice<EightLanes> {
+  static constexpr int kSums = 4;  ///< of sixteen lanes, that fit the registers beside their operands
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sixteen lanes of a panel in one 512-bit register: what granule_types.h and granule_kernels.h are written
+// Sixteen lanes of a panel in one 512-bit register: what granule_types.h and its kernels are written
 // over. Private to the .cpp files here: everything has internal linkage, so that no AVX-512 code is linked
 // for other machines.
 #pragma once
@@ -13,6 +13,7 @@ namespace {
 
 struct Vec {
   static constexpr int kLanes = 16;
+  static constexpr int kSums = 16;  ///< that fit the registers beside their operands
   using I = __m512i;
   using F = __m512;
 
@@ -168,7 +169,8 @@ struct Vec {
   LIULI_INLINE Sum start(int32_t negative_sum, int offset) {
     return {zero(), _mm512_set1_epi32(negative_sum * offset)};
   }
-  /// Four columns beginning at `column`, one granule of codes.
+  /// Four columns beginning at `column`, one granule of codes (no matter how large, or which of the sum's).
+  template <int bits, int j, int n>
   LIULI_INLINE void dot(Sum& sum, I code, const ActivationChunk& act, int column) {
     sum.high = _mm512_dpbusd_epi32(sum.high, code, broadcast4(act.hi + column));
     sum.low = _mm512_dpbusd_epi32(sum.low, code, broadcast4(act.lo + column));

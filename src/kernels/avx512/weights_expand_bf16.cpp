@@ -68,7 +68,7 @@ void expand(const uint8_t* panel, int64_t k, int64_t k_begin, int64_t k_end, uin
     const int64_t in_row = (k - first + 31) / 32;
     const int last = static_cast<int>((end - first) / 32);
     const int present = in_row < last ? static_cast<int>(in_row) : last;
-    const At at = chunk_at<T>(panel, chunk, 0);
+    const At at = chunk_at<T>(panel, chunk);
     expand_chunk<T>(at, at.body + stride, static_cast<int>((column - first) / 32), present, last, tiles);
     tiles += (end - column) * kPanelRows;
     column = end;
