@@ -15,22 +15,23 @@
 namespace liuli::kernels {
 namespace {
 
+// In assembly: GCC 12 copies and stores every accumulator of the intrinsics, in every turn of a loop.
+#ifdef __AVXVNNI__
+#define LIULI_VNNI_DOT(instruction) "%{vex%} " instruction " %2, %1, %0"
+#else
+#define LIULI_VNNI_DOT(instruction) instruction " %2, %1, %0"
+#endif
+
 /// sum + the four products of unsigned and signed bytes, in every 32-bit lane.
 inline __attribute__((always_inline)) __m256i dot_bytes(__m256i sum, __m256i unsigned_bytes, __m256i bytes) {
-#ifdef __AVXVNNI__
-  return _mm256_dpbusd_avx_epi32(sum, unsigned_bytes, bytes);
-#else
-  return _mm256_dpbusd_epi32(sum, unsigned_bytes, bytes);
-#endif
+  asm(LIULI_VNNI_DOT("vpdpbusd") : "+x"(sum) : "x"(unsigned_bytes), "x"(bytes));
+  return sum;
 }
 
 /// sum + the two products of signed 16-bit integers, in every 32-bit lane.
 inline __attribute__((always_inline)) __m256i dot_words(__m256i sum, __m256i a, __m256i b) {
-#ifdef __AVXVNNI__
-  return _mm256_dpwssd_avx_epi32(sum, a, b);
-#else
-  return _mm256_dpwssd_epi32(sum, a, b);
-#endif
+  asm(LIULI_VNNI_DOT("vpdpwssd") : "+x"(sum) : "x"(a), "x"(b));
+  return sum;
 }
 
 }  // namespace
