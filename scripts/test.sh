@@ -51,6 +51,7 @@ stage "configure release" cmake --preset release -DLIULI_TESTS=ON --log-level=WA
 stage "build release" build release
 stage "tests release" ctest --preset release --progress
 
+stage "older CPUs" ./scripts/test_older_cpus.sh build/release
 stage "python" tests/python/run.sh build/release
 stage "web" tests/web/run.sh build/release
 stage "transformers" tests/transformers/run.sh build/release

@@ -33,8 +33,10 @@ std::vector<Level> fast_levels() {
   if (kernels_for(Isa::avx2)) levels.push_back({"avx2", weights_avx2(), quantize_x16_avx2()});
   if (kernels_for(Isa::avxvnni)) levels.push_back({"avxvnni", weights_avxvnni(), quantize_x16_avx2()});
 #ifdef __x86_64__
-  static const WeightLevel evex("256-bit VNNI", set_decode_evex, set_lattice_evex, set_float_avx2);
-  if (kernels_for(Isa::avx512)) levels.push_back({"avxvnni, EVEX", evex.table(), quantize_x16_avx2()});
+  if (kernels_for(Isa::avx512)) {
+    static const WeightLevel evex("256-bit VNNI", set_decode_evex, set_lattice_evex, set_float_avx2);
+    levels.push_back({"avxvnni, EVEX", evex.table(), quantize_x16_avx2()});
+  }
 #endif
   if (kernels_for(Isa::avx512)) levels.push_back({"avx512", weights_avx512(), quantize_x16_avx512()});
   if (kernels_for(Isa::avx512_bf16))
