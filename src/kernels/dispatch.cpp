@@ -67,7 +67,9 @@ Pieces pieces_of(Isa isa) {
               .attention_f16 = attention_f16_avx2(),
               .attention_codes = attention_codes_avx2()};
     case Isa::avxvnni:
-      return {.weights = weights_avxvnni()};
+      return {.weights = weights_avxvnni(),
+              .prompt_fixed16 = prompt_fixed16_avxvnni(),
+              .prompt_int8 = prompt_int8_avxvnni()};
     case Isa::avx512:
       return {.weights = weights_avx512(),
               .quantize_x16 = quantize_x16_avx512(),
