@@ -5,9 +5,9 @@
 //
 //   plain, shifted   |Σ u·q| < 2^15: up to four bits (five, where a scale has 16 columns)
 //   centred          |Σ (u − center)·q| < 2^15: a bit more. Sums modulo 2^16 start at −center · Σ q and end right
-//   planes           wider codes: a sum of the low nibbles, one of the high ones. (Signs moved to the activations, |c| times
-//                    ±q, would have to leave 16 bits after every product, and vpsignb competes with it for two pipes: 30 %
-//                    slower.)
+//   pairs            wider codes whose products fit 16 bits two by two: each pair of them is widened to 32
+//   planes           codes of eight bits: a sum of the low nibbles, one of the high ones. (Signs moved to the activations, |c|
+//                    times ±q, would have to leave 16 bits after every product; vpsignb shares two pipes with it on Zen 4.)
 #include "kernels/avx2/prompt_int8.h"
 
 #include "kernels/isa_tables.h"
@@ -15,7 +15,7 @@
 namespace liuli::kernels {
 namespace {
 
-enum class Sums { plain, shifted, centred, centred_and_shifted, planes };
+enum class Sums { plain, shifted, centred, centred_and_shifted, pairs, planes };
 
 constexpr int kLargestQ = 127, kLargestSum = 32767;
 
@@ -26,7 +26,7 @@ struct MaddubsForm {
                         kShifted = form != Sums::plain && form != Sums::centred;
   static constexpr int kQuads = two_scales ? kInt8Quads / 2 : kInt8Quads;
 
-  enum class Codes { whole, low, high };
+  enum class Codes { whole, low, high };  // nibbles
 
   // Four columns; the first ones may be where the sums begin.
   template <Codes codes, bool begins, int R>
@@ -42,11 +42,12 @@ struct MaddubsForm {
       const __m256i q = word_of_row(a, r);
 #pragma GCC unroll 2
       for (int half = 0; half < 2; half++) {
-        const __m256i pairs = _mm256_maddubs_epi16(u[half], q);
+        __m256i sum = _mm256_maddubs_epi16(u[half], q);
+        if constexpr (form == Sums::pairs) sum = _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
         if constexpr (begins)
-          acc[r][half] = pairs;
+          acc[r][half] = sum;
         else
-          add_pairs(acc[r][half], pairs);
+          form == Sums::pairs ? add_words(acc[r][half], sum) : add_pairs(acc[r][half], sum);
       }
     }
   }
@@ -100,7 +101,7 @@ struct MaddubsForm {
     } else {
       if constexpr (kCentred) start<part>(a, values.center, acc);
       add_quads<Codes::whole>(a_part, b_part, acc);
-      widen(1, acc);
+      if constexpr (form != Sums::pairs) widen(1, acc);
     }
   }
 };
@@ -115,7 +116,7 @@ struct Maddubs {
   static Sums form(const WeightKernels& w) {
     const int pairs = w.two_scales ? kInt8Block / 4 : kInt8Block / 2, fit = kLargestSum / (pairs * kLargestQ);
     if (range(w) <= fit) return w.code_least == 0 ? Sums::plain : Sums::shifted;
-    if (range(w) > 2 * fit) return Sums::planes;
+    if (range(w) > 2 * fit) return range(w) <= kLargestSum / (2 * kLargestQ) ? Sums::pairs : Sums::planes;
     return w.code_least + center(w) == 0 ? Sums::centred : Sums::centred_and_shifted;
   }
 
@@ -144,10 +145,12 @@ struct Maddubs {
   static AddBlocks find(const WeightKernels& w) {
     const Sums f = form(w);
     if (w.has_minimum)
-      return f == Sums::plain    ? &add_blocks<R, MaddubsForm<Sums::plain, two_scales, true>>
-             : f == Sums::planes ? &add_blocks<R, MaddubsForm<Sums::planes, two_scales, true>>
-                                 : &add_blocks<R, MaddubsForm<Sums::centred_and_shifted, two_scales, true>>;
+      return f == Sums::plain ? &add_blocks<R, MaddubsForm<Sums::plain, two_scales, true>>
+             : f == Sums::pairs || f == Sums::planes
+                 ? &add_blocks<R, MaddubsForm<Sums::planes, two_scales, true>>
+                 : &add_blocks<R, MaddubsForm<Sums::centred_and_shifted, two_scales, true>>;
     return f == Sums::planes    ? &add_blocks<R, MaddubsForm<Sums::planes, two_scales, false>>
+           : f == Sums::pairs   ? &add_blocks<R, MaddubsForm<Sums::pairs, two_scales, false>>
            : f == Sums::centred ? &add_blocks<R, MaddubsForm<Sums::centred, two_scales, false>>
            : f == Sums::centred_and_shifted
                ? &add_blocks<R, MaddubsForm<Sums::centred_and_shifted, two_scales, false>>

@@ -39,9 +39,12 @@ LIULI_INLINE __m256i word_of_row(const int8_t* line, int r) {
   return EightLanes::words(word);
 }
 
-/// sum += pairs, 16 bits each. GCC lowers the intrinsic to its own addition, makes trees of chains of them and spills.
+/// sum += values of 16 or 32 bits. GCC lowers the intrinsics to its own addition, makes trees of chains of them and spills.
 LIULI_INLINE void add_pairs(__m256i& sum, __m256i pairs) {
   asm("vpaddw %1, %0, %0" : "+x"(sum) : "x"(pairs));
+}
+LIULI_INLINE void add_words(__m256i& sum, __m256i words) {
+  asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(words));
 }
 
 // ---- packing --------------------------------------------------------------------------------------------
