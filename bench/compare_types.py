@@ -31,8 +31,8 @@ def measure(options, stored_type, folder):
     prefix = shlex.split(options.prefix)
     try:
         return json.loads(run(prefix + [options.liuli, "bench", path, "--json", "-p", str(options.prompt), "-n", str(options.generate),
-                                        "-b", "1,8", "-r", str(options.repetitions), "--threads", str(options.threads),
-                                        "--peer", options.peer]))
+                                        "-b", f"1,{options.together}", "-r", str(options.repetitions), "--threads", str(options.threads),
+                                        "--prompt-products", options.prompt_products, "--peer", options.peer]))
     finally:
         os.remove(path)
 
@@ -54,19 +54,21 @@ def main():
     parser.add_argument("--generate", type=int, default=32)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--together", type=int, default=8, help="sequences that generate together")
+    parser.add_argument("--prompt-products", default="bf16", choices=["bf16", "int8"])
     parser.add_argument("--prefix", default="", help="words before each command that is timed")
     parser.add_argument("--folder", help="where the files go for a while (default: a temporary folder)")
     options = parser.parse_args()
-    print("| type | prompt | llama.cpp | ratio | of peak | generation | llama.cpp | ratio | of stream | 8 together | × one | others |")
+    print("| type | prompt | llama.cpp | ratio | of peak | generation | llama.cpp | ratio | of stream | together | × one | others |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for stored_type in options.types or TYPES:
             result = measure(options, stored_type, folder)
             tests = {(t["test"], t["batch"]): t for t in result["tests"]}
-            one, eight = tests["generation", 1], tests["generation", 8]
-            gain = eight["tokens_per_second"]["median"] / one["tokens_per_second"]["median"]
+            one, most = tests["generation", 1], tests["generation", options.together]
+            gain = most["tokens_per_second"]["median"] / one["tokens_per_second"]["median"]
             print(f"| {stored_type.upper()} | {cells(tests['prompt', 1], 'peak_fraction')} | {cells(one, 'stream_fraction')} | "
-                  f"{eight['tokens_per_second']['median']:.3g} | {gain:.1f} | {100 * result['other_load']:.0f} % |", flush=True)
+                  f"{most['tokens_per_second']['median']:.3g} | {gain:.1f} | {100 * result['other_load']:.0f} % |", flush=True)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ struct MachineLimits {
   double read_bytes_per_second = 0;   ///< memory read once, in order, by all threads
   std::vector<ArithmeticPeak> peaks;  ///< of the level in use and of those below it
 
-  /// The highest of the float peaks (`integer`: of the int8 ones), 0 when there is none.
+  /// The highest peak of what prompts multiply by default, floats or 16-bit integers (`integer`: of the 8-bit ones that generated
+  /// tokens are made of); 0 when there is none.
   double highest(bool integer) const;
 };
 
