@@ -1,11 +1,8 @@
 // The prompt product of 16-bit fixed point (fixed16.h) in 256-bit registers, over `Pairs::add(sum, w, q)`: a level's way to
 // add the products of two columns to 32-bit sums. Included only by ISA files; all of it has internal linkage.
 #pragma once
-#include "kernels/avx2/prompt_transpose.h"
-#include "kernels/avx2/vector.h"
-
+#include "kernels/avx2/prompt_strip.h"
 #include "kernels/fixed16_lanes.h"
-#include "kernels/prompt_blocked.h"
 
 namespace liuli::kernels {
 namespace {
@@ -25,21 +22,13 @@ struct Fixed16Engine : FixedColumns {
 
   template <int R, int P>
   static void tile(const RegisterTile<int16_t>& t) {
-    multiply_strip(t, R);
+    multiply(t, R);
   }
 
-  // Six rows at a time, the last of a whole strip four: rows there are not are multiplied as the zeros they are.
-  static __attribute__((noinline)) void multiply_strip(const RegisterTile<int16_t>& t, int rows) {
-    alignas(64) float sums[kStrip][kPanelRows] = {};
-    if (t.c_in)
-      for (int r = 0; r < rows; r++) __builtin_memcpy(sums[r], t.c_in + r * t.ldc_in, sizeof sums[r]);
-    for (int r = 0; r < rows;) {
-      const int left = rows - r, step = left > 4 ? 6 : left > 2 ? 4 : 2;
-      const auto add = step == 6 ? &add_blocks<6> : step == 4 ? &add_blocks<4> : &add_blocks<2>;
-      add(t.a + 2 * r, t.b, t.units / (kFixedBlock / 2), sums + r);
-      r += step;
-    }
-    for (int r = 0; r < rows; r++) __builtin_memcpy(t.c_out + r * t.ldc_out, sums[r], sizeof sums[r]);
+  static __attribute__((noinline)) void multiply(const RegisterTile<int16_t>& t, int rows) {
+    multiply_strip(t, rows, [&](auto step, const int16_t* a, float(*sums)[kPanelRows]) {
+      add_blocks<step.value>(a, t.b, t.units / (kFixedBlock / 2), sums);
+    });
   }
 
   template <int R>
@@ -47,12 +36,6 @@ struct Fixed16Engine : FixedColumns {
                                                    float (*sums)[kPanelRows]) {
     for (; blocks > 0; blocks--, a += kFixedLines * kFixedLine, b += kFixedLines * kFixedLine)
       add_block<R>(a, b, sums);
-  }
-
-  LIULI_INLINE __m256i word_of_row(const int16_t* line, int r) {
-    int word;
-    __builtin_memcpy(&word, line + 2 * r, sizeof word);
-    return EightLanes::words(word);
   }
 
   // 12 accumulators, two registers of weights, a broadcast and a product fill the 16 there are.

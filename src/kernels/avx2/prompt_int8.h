@@ -11,10 +11,7 @@
 //     F::sums<part>(a, b, values, acc)   of R rows and 16 columns of the output, acc[r][half]; `half` of the registers is
 //                                    lanes 0 … 7 or 8 … 15
 #pragma once
-#include "kernels/avx2/prompt_transpose.h"
-#include "kernels/avx2/vector.h"
-
-#include "kernels/prompt_blocked.h"
+#include "kernels/avx2/prompt_strip.h"
 
 namespace liuli::kernels {
 namespace {
@@ -28,15 +25,7 @@ LIULI_INLINE __m256 floats_at(const int8_t* lines) {
   return EightLanes::load_f32(reinterpret_cast<const float*>(lines));
 }
 LIULI_INLINE __m256 float_of_row(const int8_t* line, int r) {
-  float value;
-  __builtin_memcpy(&value, line + 4 * r, sizeof value);
-  return EightLanes::set(value);
-}
-/// Four bytes or two 16-bit integers of a row, in every lane.
-LIULI_INLINE __m256i word_of_row(const int8_t* line, int r) {
-  int word;
-  __builtin_memcpy(&word, line + 4 * r, sizeof word);
-  return EightLanes::words(word);
+  return EightLanes::as_f32(word_of_row(line, r));
 }
 
 /// sum += values of 16 or 32 bits. GCC lowers the intrinsics to its own addition, makes trees of chains of them and spills.
@@ -177,24 +166,14 @@ struct Int8Engine : Int8Columns {
 
   template <int R, int P>
   static void tile(const RegisterTile<int8_t>& t) {
-    multiply_strip(t, R);
+    multiply(t, R);
   }
 
-  // Six rows at a time, the last of a whole strip four: rows there are not are multiplied as the zeros they are.
-  static __attribute__((noinline)) void multiply_strip(const RegisterTile<int8_t>& t, int rows) {
-    alignas(64) float sums[kStrip][kPanelRows] = {};
-    if (t.c_in)
-      for (int r = 0; r < rows; r++) __builtin_memcpy(sums[r], t.c_in + r * t.ldc_in, sizeof sums[r]);
+  static __attribute__((noinline)) void multiply(const RegisterTile<int8_t>& t, int rows) {
     const CodeValues values = Products::values(*t.weight);
-    for (int r = 0; r < rows;) {
-      const int left = rows - r, step = left > 4 ? 6 : left > 2 ? 4 : 2;
-      const AddBlocks add = step == 6   ? Products::template find<6>(*t.weight)
-                            : step == 4 ? Products::template find<4>(*t.weight)
-                                        : Products::template find<2>(*t.weight);
-      add(t.a + 4 * r, t.b, t.units / kInt8Quads, values, sums + r);
-      r += step;
-    }
-    for (int r = 0; r < rows; r++) __builtin_memcpy(t.c_out + r * t.ldc_out, sums[r], sizeof sums[r]);
+    multiply_strip(t, rows, [&](auto step, const int8_t* a, float(*sums)[kPanelRows]) {
+      Products::template find<step.value> (*t.weight)(a, t.b, t.units / kInt8Quads, values, sums);
+    });
   }
 };
 

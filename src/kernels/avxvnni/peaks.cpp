@@ -29,6 +29,6 @@ constexpr PeakLoop kLoops[] = {{"int16 dot products", 2.0 * 16 * kSums, dot_int1
 
 }  // namespace
 
-PeakTable LIULI_VNNI_NAME(peaks)() noexcept { return {kLoops, 2}; }
+PeakTable peaks_avxvnni() noexcept { return {kLoops, 2}; }
 
 }  // namespace liuli::kernels
