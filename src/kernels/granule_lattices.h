@@ -2,13 +2,11 @@
 // L1, with signs or a shift. Included only by ISA files.
 //
 // Where a register can be permuted by words (AVX-512), points are looked up there: 32 at a time, 64 entries of the table
-// per vpermi2w, chosen by a mask per further bit of the index. Elsewhere the look-up is plain loads and stores of codes,
-// and signs and shifts follow as vectors in a second pass, when the stores have left the store buffer.
+// per vpermi2w, chosen by a mask per further bit of the index. Elsewhere every lane loads its point, of four or eight columns.
 //
 // A panel is the file's granules in order (panels.h). Beside kType … kColumns of granule_types.h:
-//   put_points(at, g, codes)   the 32 columns of group g, before signs and shifts, by loads and stores
-//   indices(at, g, line)       the same points' numbers as words: points 4 line and 4 line + 2, then 4 line + 1 and + 3
-//                              (IQ2_XS: 0 and 1, then 2 and 3)
+//   indices(at, g, line)       numbers of group g's points as words: points 4 line and 4 line + 2, then 4 line + 1 and + 3
+//                              (IQ2_XS: 0 and 1, then 2 and 3); bits above the number do not count
 //   extra(at, g)               signs (a byte per eight columns) or shifts of group g
 //   finish<q>(code, extra)     quad q of the group with them
 //   scale(scales, at, i)       of sub-block i
@@ -19,26 +17,9 @@
 namespace liuli::kernels {
 namespace {
 
-/// Codes of one group: [quad][lane · 4 + column].
-using GroupCodes = uint8_t (*)[4 * Vec::kLanes];
-
-LIULI_INLINE uint32_t word_at(const At& at, int line, int lane) {
-  uint32_t word;
-  __builtin_memcpy(&word, at.body + 64 * line + 4 * lane, 4);
-  return word;
-}
-LIULI_INLINE void put_eight(GroupCodes codes, int point, int lane, uint64_t columns) {
-  const auto low = static_cast<uint32_t>(columns), high = static_cast<uint32_t>(columns >> 32);
-  __builtin_memcpy(codes[2 * point] + 4 * lane, &low, 4);
-  __builtin_memcpy(codes[2 * point + 1] + 4 * lane, &high, 4);
-}
-
 /// Byte g of a row's eight, of which four are in each of two lines.
 LIULI_INLINE Vec::I byte_of_eight(const At& at, int line, int g) {
   return Vec::band(Vec::shift_by(at.line(64 * (line + g / 4)), 8 * (g % 4)), Vec::words(255));
-}
-LIULI_INLINE uint32_t byte_of_eight(const At& at, int line, int g, int lane) {
-  return (word_at(at, line + g / 4, lane) >> (8 * (g % 4))) & 255;
 }
 
 /// Bytes of seven signs; the eighth makes their number even.
@@ -87,6 +68,7 @@ struct Signed {
 struct IQ2XXS : Signed {
   static constexpr DType kType = DType::iq2_xxs;
   static constexpr int kSub = 32, kBytes = 1024;
+  static constexpr auto& kPoints = kIq2XxsPoints;
   static constexpr auto& kNibbles = kIq2XxsNibbles;
   static constexpr auto& kBytesOfNibbles = kIq2NibbleBytes;
   static constexpr int kPointColumns = 8;
@@ -94,13 +76,6 @@ struct IQ2XXS : Signed {
     (void)line;
     const Vec::I p = at.line(64 * 2 * g);
     return bytes_to_words(p);
-  }
-  LIULI_INLINE void put_points(const At& at, int g, GroupCodes codes) {
-#pragma GCC unroll 16
-    for (int lane = 0; lane < Vec::kLanes; lane++) {
-      const uint32_t points = word_at(at, 2 * g, lane);
-      for (int p = 0; p < 4; p++) put_eight(codes, p, lane, kIq2XxsPoints.word[(points >> (8 * p)) & 255]);
-    }
   }
   LIULI_INLINE Vec::I extra(const At& at, int g) { return signs_of_28(at.line(64 * (2 * g + 1))); }
   LIULI_INLINE Vec::F scale(const Scales& s, const At& at, int i) {
@@ -113,21 +88,13 @@ struct IQ2XS : Signed {
   static constexpr DType kType = DType::iq2_xs;
   static constexpr int kSub = 16, kBytes = 1152;
   static constexpr bool kNeighbours = true;
+  static constexpr auto& kPoints = kIq2XsPoints;
   static constexpr auto& kNibbles = kIq2XsNibbles;
   static constexpr auto& kBytesOfNibbles = kIq2NibbleBytes;
   static constexpr int kPointColumns = 8;
   LIULI_INLINE WordPair indices(const At& at, int g, int line) {
     (void)line;
     return {at.line(128 * g), at.line(128 * g + 64)};
-  }
-  LIULI_INLINE void put_points(const At& at, int g, GroupCodes codes) {
-#pragma GCC unroll 16
-    for (int lane = 0; lane < Vec::kLanes; lane++)
-      for (int half = 0; half < 2; half++) {
-        const uint32_t points = word_at(at, 2 * g + half, lane);
-        put_eight(codes, 2 * half, lane, kIq2XsPoints.word[points & 511]);
-        put_eight(codes, 2 * half + 1, lane, kIq2XsPoints.word[(points >> 16) & 511]);
-      }
   }
   LIULI_INLINE Vec::I extra(const At& at, int g) {
     const Vec::I a = at.line(128 * g), b = at.line(128 * g + 64);
@@ -146,6 +113,7 @@ struct IQ2XS : Signed {
 struct IQ2S : Signed {
   static constexpr DType kType = DType::iq2_s;
   static constexpr int kSub = 16, kBytes = 1280;
+  static constexpr auto& kPoints = kIq2SPoints;
   static constexpr auto& kNibbles = kIq2SNibbles;
   static constexpr auto& kBytesOfNibbles = kIq2NibbleBytes;
   static constexpr int kPointColumns = 8;
@@ -155,15 +123,6 @@ struct IQ2S : Signed {
     const Vec::I high = byte_of_eight(at, 16, g), a = Vec::words(0x300), b = Vec::words(0x3000000);
     return {Vec::or_and(Vec::or_and(low.even, Vec::shift<-8>(high), a), Vec::shift<-20>(high), b),
             Vec::or_and(Vec::or_and(low.odd, Vec::shift<-6>(high), a), Vec::shift<-18>(high), b)};
-  }
-  LIULI_INLINE void put_points(const At& at, int g, GroupCodes codes) {
-#pragma GCC unroll 16
-    for (int lane = 0; lane < Vec::kLanes; lane++) {
-      const uint32_t points = word_at(at, g, lane), high = byte_of_eight(at, 16, g, lane) << 8;
-      for (int p = 0; p < 4; p++)
-        put_eight(codes, p, lane,
-                  kIq2SPoints.word[((points >> (8 * p)) & 255) | ((high >> (2 * p)) & 0x300)]);
-    }
   }
   LIULI_INLINE Vec::I extra(const At& at, int g) { return at.line(64 * (8 + g)); }
   LIULI_INLINE Vec::F scale(const Scales& s, const At& at, int i) {
@@ -176,19 +135,12 @@ struct IQ2S : Signed {
 struct IQ3XXS : Signed {
   static constexpr DType kType = DType::iq3_xxs;
   static constexpr int kSub = 32, kBytes = 1536;
+  static constexpr auto& kPoints = kIq3XxsPoints;
   static constexpr auto& kNibbles = kIq3XxsNibbles;
   static constexpr auto& kBytesOfNibbles = kIq3XxsNibbleBytes;
   static constexpr int kPointColumns = 4;
   LIULI_INLINE WordPair indices(const At& at, int g, int line) {
     return bytes_to_words(at.line(64 * (2 * g + line)));
-  }
-  LIULI_INLINE void put_points(const At& at, int g, GroupCodes codes) {
-#pragma GCC unroll 16
-    for (int lane = 0; lane < Vec::kLanes; lane++)
-      for (int p = 0; p < 8; p++) {
-        const uint32_t points = word_at(at, 2 * g + p / 4, lane);
-        __builtin_memcpy(codes[p] + 4 * lane, &kIq3XxsPoints.word[(points >> (8 * (p % 4))) & 255], 4);
-      }
   }
   LIULI_INLINE Vec::I extra(const At& at, int g) { return signs_of_28(at.line(64 * (16 + g))); }
   LIULI_INLINE Vec::F scale(const Scales& s, const At& at, int i) {
@@ -200,6 +152,7 @@ struct IQ3XXS : Signed {
 struct IQ3S : Signed {
   static constexpr DType kType = DType::iq3_s;
   static constexpr int kSub = 32, kBytes = 1728;
+  static constexpr auto& kPoints = kIq3SPoints;
   static constexpr auto& kNibbles = kIq3SNibbles;
   static constexpr auto& kBytesOfNibbles = kIq3SNibbleBytes;
   static constexpr int kPointColumns = 4;
@@ -209,17 +162,6 @@ struct IQ3S : Signed {
     const Vec::I a = Vec::words(0x100), b = Vec::words(0x1000000);
     return {Vec::or_and(Vec::or_and(low.even, Vec::shift<-8>(high), a), Vec::shift<-22>(high), b),
             Vec::or_and(Vec::or_and(low.odd, Vec::shift<-7>(high), a), Vec::shift<-21>(high), b)};
-  }
-  LIULI_INLINE void put_points(const At& at, int g, GroupCodes codes) {
-#pragma GCC unroll 16
-    for (int lane = 0; lane < Vec::kLanes; lane++) {
-      const uint32_t high = byte_of_eight(at, 16, g, lane) << 8;
-      for (int p = 0; p < 8; p++) {
-        const uint32_t points = word_at(at, 2 * g + p / 4, lane);
-        const uint32_t point = ((points >> (8 * (p % 4))) & 255) | ((high >> p) & 0x100);
-        __builtin_memcpy(codes[p] + 4 * lane, &kIq3SPoints.word[point], 4);
-      }
-    }
   }
   LIULI_INLINE Vec::I extra(const At& at, int g) { return at.line(64 * (18 + g)); }
   LIULI_INLINE Vec::F scale(const Scales& s, const At& at, int i) {
@@ -249,6 +191,7 @@ struct IQ1S : Shifted {
   static constexpr DType kType = DType::iq1_s;
   static constexpr int kSub = 32, kBytes = 768;
   LIULI_INLINE Scales scales(const At& at) { return {at.paired_half()}; }
+  static constexpr auto& kPoints = kIq1Points;
   static constexpr auto& kNibbles = kIq1Nibbles;
   static constexpr auto& kBytesOfNibbles = kIq1NibbleBytes;
   static constexpr int kPointColumns = 8;
@@ -258,15 +201,6 @@ struct IQ1S : Shifted {
     const Vec::I high = word(at, g), a = Vec::words(0x700), b = Vec::words(0x7000000);
     return {Vec::or_and(Vec::or_and(low.even, Vec::shift<-8>(high), a), Vec::shift<-18>(high), b),
             Vec::or_and(Vec::or_and(low.odd, Vec::shift<-5>(high), a), Vec::shift<-15>(high), b)};
-  }
-  LIULI_INLINE void put_points(const At& at, int g, GroupCodes codes) {
-#pragma GCC unroll 16
-    for (int lane = 0; lane < Vec::kLanes; lane++) {
-      const uint32_t points = word_at(at, g, lane), high = word_at(at, 8 + g / 2, lane) >> (16 * (g % 2))
-                                                                                               << 8;
-      for (int p = 0; p < 4; p++)
-        put_eight(codes, p, lane, kIq1Points.word[((points >> (8 * p)) & 255) | ((high >> (3 * p)) & 0x700)]);
-    }
   }
   LIULI_INLINE Vec::I word(const At& at, int g) {
     return Vec::shift_by(at.line(64 * (8 + g / 2)), 16 * (g % 2));
@@ -294,6 +228,7 @@ struct IQ1M : Shifted {
     d = Vec::or_and(d, Vec::shift<4>(b), Vec::words(0xf00));
     return {Vec::half_of_word(Vec::or_and(d, Vec::shift<16>(b), Vec::words(0xf000)))};
   }
+  static constexpr auto& kPoints = kIq1Points;
   static constexpr auto& kNibbles = kIq1Nibbles;
   static constexpr auto& kBytesOfNibbles = kIq1NibbleBytes;
   static constexpr int kPointColumns = 8;
@@ -303,15 +238,6 @@ struct IQ1M : Shifted {
     const Vec::I high = extra(at, g), a = Vec::words(0x700), b = Vec::words(0x7000000);
     return {Vec::or_and(Vec::or_and(low.even, Vec::shift<-8>(high), a), Vec::shift<-16>(high), b),
             Vec::or_and(Vec::or_and(low.odd, Vec::shift<-4>(high), a), Vec::shift<-12>(high), b)};
-  }
-  LIULI_INLINE void put_points(const At& at, int g, GroupCodes codes) {
-#pragma GCC unroll 16
-    for (int lane = 0; lane < Vec::kLanes; lane++) {
-      const uint32_t points = word_at(at, g, lane), high = word_at(at, 8 + g / 2, lane) >> (16 * (g % 2))
-                                                                                               << 8;
-      for (int p = 0; p < 4; p++)
-        put_eight(codes, p, lane, kIq1Points.word[((points >> (8 * p)) & 255) | ((high >> (4 * p)) & 0x700)]);
-    }
   }
   // Bit 3 of nibble p of the group's sixteen bits.
   LIULI_INLINE Vec::I extra(const At& at, int g) {
@@ -327,6 +253,21 @@ struct IQ1M : Shifted {
   }
 };
 
+/// Number of a group's quad whose code is `half` of point p of `line`.
+template <class T>
+constexpr int quad_of(int line, int p, int half) {
+  return (4 * line + p) * (T::kPointColumns / 4) + half;
+}
+/// Where point p of a line stands in its WordPair.
+template <class T>
+constexpr bool in_odd_words(int p) {
+  return T::kNeighbours ? p / 2 : p % 2;
+}
+template <class T>
+constexpr bool in_upper_words(int p) {
+  return T::kNeighbours ? p % 2 : p / 2;
+}
+
 // Group g from look-ups in registers of V = Vec, to codes[8 g …].
 template <class T, class V, class Out>
 LIULI_INLINE void look_up_points(const At& at, int g, Out& out) {
@@ -339,12 +280,46 @@ LIULI_INLINE void look_up_points(const At& at, int g, Out& out) {
                              V::template lookup_words<n>(T::kNibbles.word, idx.odd)};
     unroll<0, 4>([&](auto point_index) __attribute__((always_inline)) {
       constexpr int p = decltype(point_index)::value;
-      constexpr bool odd = T::kNeighbours ? p / 2 : p % 2, upper = T::kNeighbours ? p % 2 : p / 2;
-      const Vec::I nibbles = V::template nibbles_of_word<upper>(odd ? points.odd : points.even);
+      const Vec::I nibbles =
+          V::template nibbles_of_word<in_upper_words<T>(p)>(in_odd_words<T>(p) ? points.odd : points.even);
       unroll<0, T::kPointColumns / 4>([&](auto quad_index) __attribute__((always_inline)) {
-        constexpr int half = decltype(quad_index)::value, q = (4 * line + p) * (T::kPointColumns / 4) + half;
+        constexpr int half = decltype(quad_index)::value, q = quad_of<T>(line, p, half);
         const Vec::I code = Vec::lookup(T::kBytesOfNibbles.quad[half], nibbles);
         Vec::store(out.codes[8 * g + q], T::template finish<q>(code, extra));
+      });
+    });
+  });
+}
+
+/// Numbers of a group's points in L1: of each line the words `even` and `odd` (WordPair).
+template <class T>
+using PointNumbers = uint16_t[8 / T::kPointColumns][2][2 * Vec::kLanes];
+
+template <class T>
+LIULI_INLINE void put_numbers(const At& at, int g, PointNumbers<T>& numbers) {
+  constexpr int n = sizeof(T::kNibbles) / 2;
+  const Vec::I number = Vec::words((n - 1) * 0x10001);
+  for (int line = 0; line < 8 / T::kPointColumns; line++) {
+    const WordPair idx = T::indices(at, g, line);
+    Vec::store(numbers[line][0], Vec::band(idx.even, number));
+    Vec::store(numbers[line][1], Vec::band(idx.odd, number));
+  }
+}
+
+// The same through L1: every lane loads its entries of the table.
+template <class T, class V, class Out>
+LIULI_INLINE void gather_points(const At& at, int g, const PointNumbers<T>& numbers, Out& out) {
+  constexpr int lines = 8 / T::kPointColumns;
+  const Vec::I extra = T::extra(at, g);
+  unroll<0, lines>([&](auto line_index) __attribute__((always_inline)) {
+    constexpr int line = decltype(line_index)::value;
+    unroll<0, 4>([&](auto point_index) __attribute__((always_inline)) {
+      constexpr int p = decltype(point_index)::value;
+      Vec::I quads[T::kPointColumns / 4];
+      V::gather(T::kPoints.word, numbers[line][in_odd_words<T>(p)] + in_upper_words<T>(p), quads);
+      unroll<0, T::kPointColumns / 4>([&](auto quad_index) __attribute__((always_inline)) {
+        constexpr int half = decltype(quad_index)::value, q = quad_of<T>(line, p, half);
+        Vec::store(out.codes[8 * g + q], T::template finish<q>(quads[half], extra));
       });
     });
   });
@@ -355,21 +330,16 @@ template <class T, class Out>
 LIULI_INLINE void unpack_points(const At& at, int begin, int end, Out& out) {
   constexpr int subs_in_group = 32 / T::kSub;
   const typename T::Scales scales = T::scales(at);
+  alignas(64) PointNumbers<T> numbers[8];
   if constexpr (!Vec::kLooksUpWords) {
-    for (int g = begin; g < end; g++) T::put_points(at, g, out.codes + 8 * g);
-    asm volatile("" ::: "memory");
+    for (int g = begin; g < end; g++) put_numbers<T>(at, g, numbers[g]);
+    asm volatile("" : "+m"(numbers));
   }
   for (int g = begin; g < end; g++) {
-    if constexpr (Vec::kLooksUpWords) {
+    if constexpr (Vec::kLooksUpWords)
       look_up_points<T, Vec>(at, g, out);
-    } else {
-      const Vec::I extra = T::extra(at, g);
-      unroll<0, 8>([&](auto quad) __attribute__((always_inline)) {
-        constexpr int q = decltype(quad)::value;
-        uint8_t* codes = out.codes[8 * g + q];
-        Vec::store(codes, T::template finish<q>(Vec::load(codes), extra));
-      });
-    }
+    else
+      gather_points<T, Vec>(at, g, numbers[g], out);
     for (int i = g * subs_in_group; i < (g + 1) * subs_in_group; i++)
       Vec::store(out.scale[i], T::scale(scales, at, i));
   }

@@ -93,6 +93,14 @@ struct Twice {
             Half::template with_signs<P, first>(code.high, signs.high)};
   }
   static constexpr bool kLooksUpWords = false;  ///< no permutation of words by words
+  /// Entry index[2 · lane] of a table of quads, or of pairs of quads, for every lane.
+  template <class Word, int n>
+  LIULI_INLINE void gather(const Word* table, const uint16_t* index, I (&quads)[n]) {
+    typename Half::I low[n], high[n];
+    Half::gather(table, index, low);
+    Half::gather(table, index + 2 * Half::kLanes, high);
+    for (int i = 0; i < n; i++) quads[i] = {low[i], high[i]};
+  }
   LIULI_INLINE I lookup(const uint8_t* table16, I index) {
     return {Half::lookup(table16, index.low), Half::lookup(table16, index.high)};
   }

@@ -102,6 +102,20 @@ struct EightLanes {
     const I bits = words(0x08040201 << first), negative = _mm256_cmpeq_epi8(band(spread, bits), bits);
     return subtract_bytes(bxor(code, negative), negative);
   }
+  /// Entry index[2 · lane] of a table of quads for every lane.
+  LIULI_INLINE void gather(const uint32_t* table, const uint16_t* index, I (&quads)[1]) {
+    const auto entry = [&](int lane) { return static_cast<int>(table[index[2 * lane]]); };
+    quads[0] =
+        _mm256_setr_epi32(entry(0), entry(1), entry(2), entry(3), entry(4), entry(5), entry(6), entry(7));
+  }
+  /// The same of a table of pairs of quads.
+  LIULI_INLINE void gather(const uint64_t* table, const uint16_t* index, I (&quads)[2]) {
+    const auto entry = [&](int lane) { return static_cast<int64_t>(table[index[2 * lane]]); };
+    const F first = as_f32(_mm256_setr_epi64x(entry(0), entry(1), entry(4), entry(5))),
+            second = as_f32(_mm256_setr_epi64x(entry(2), entry(3), entry(6), entry(7)));
+    quads[0] = as_words(_mm256_shuffle_ps(first, second, 0x88));
+    quads[1] = as_words(_mm256_shuffle_ps(first, second, 0xdd));
+  }
   LIULI_INLINE I lookup(const uint8_t* table16, I index) {
     return _mm256_shuffle_epi8(
         _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table16))), index);

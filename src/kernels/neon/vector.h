@@ -95,6 +95,16 @@ struct FourLanes {
                      negative = vtstq_u8(vqtbl1q_u8(as_bytes(signs), vld1q_u8(kSpread)), bits);
     return from_bytes(vsubq_u8(veorq_u8(as_bytes(code), negative), negative));
   }
+  /// Entry index[2 · lane] of a table of quads for every lane.
+  LIULI_INLINE void gather(const uint32_t* table, const uint16_t* index, I (&quads)[1]) {
+    quads[0] = I{table[index[0]], table[index[2]], table[index[4]], table[index[6]]};
+  }
+  /// The same of a table of pairs of quads.
+  LIULI_INLINE void gather(const uint64_t* table, const uint16_t* index, I (&quads)[2]) {
+    const uint64x2_t first = {table[index[0]], table[index[2]]}, second = {table[index[4]], table[index[6]]};
+    quads[0] = vuzp1q_u32(vreinterpretq_u32_u64(first), vreinterpretq_u32_u64(second));
+    quads[1] = vuzp2q_u32(vreinterpretq_u32_u64(first), vreinterpretq_u32_u64(second));
+  }
   LIULI_INLINE I lookup(const uint8_t* table16, I index) {
     return from_bytes(vqtbl1q_u8(vld1q_u8(table16), as_bytes(index)));
   }
