@@ -43,7 +43,8 @@ __attribute__((noipa)) void fixed16_lines(const float (*columns)[kPanelRows], in
 
 /// Several times 64 columns; returns the end of their lines.
 LIULI_INLINE int16_t* fixed16_all(const float (*columns)[kPanelRows], int blocks, int16_t* lines) {
-  constexpr int together = 4;
+  constexpr int together =
+      Vec::kSums < 8 ? 2 : 4;  // four blocks' lengths and factors do not fit sixteen registers
   for (; blocks >= together; blocks -= together) {
     fixed16_side_by_side<together>(columns, lines);
     columns += together * kFixedBlock;
