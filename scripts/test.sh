@@ -58,7 +58,7 @@ stage "transformers" tests/transformers/run.sh build/release
 
 # Under the sanitizers only what reads foreign bytes: building it all again would take longer than everything before.
 readers=(formats_test tokenizers_test chat_template_test)
-fuzzers=(replay_gguf replay_model replay_chat_template replay_tokenizer_json replay_safetensors replay_hugging_face)
+fuzzers=(replay_gguf replay_model replay_chat_template replay_tokenizer_json replay_safetensors replay_hugging_face replay_panel_file)
 asan_tests="^($(IFS='|'; echo "${readers[*]}")|fuzz_.*)\$"
 stage "configure asan" cmake --preset asan --log-level=WARNING "-DLIULI_FUZZ_RUNS=${LIULI_FUZZ_RUNS:-2000}"
 stage "build asan" build asan "${readers[@]}" "${fuzzers[@]}"

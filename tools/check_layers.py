@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     "ops": ["kernels/", "core/", "liuli/error.h", "liuli/norm_kind.h", "liuli/config.h"],
     "formats": ["core/", "liuli/error.h"],
     "tokenizers": ["core/", "liuli/error.h"],
-    "model": ["ops/", "formats/weight_source.h", "core/", "liuli/error.h", "liuli/cache_type.h", "liuli/norm_kind.h", "liuli/config.h",
+    "model": ["ops/", "formats/weight_source.h", "formats/panel_file.h", "core/", "liuli/error.h", "liuli/cache_type.h", "liuli/norm_kind.h", "liuli/config.h",
               "kernels/kernels.h"],  # the cache's pages have the layout the attention kernels read
     "generate": ["model/", "tokenizers/", "core/", "liuli/error.h", "liuli/config.h", "liuli/generation.h",
                  "kernels/kernels.h"],  # softmax and argmax over the logits
@@ -41,6 +41,7 @@ MAY_INCLUDE = {
 # Headers that only some files of a folder may include: (folder, header) -> beginnings of the paths below the folder.
 ONLY_IN = {
     ("model", "formats/weight_source.h"): ["families/", "load.", "bind", "latent_attention_test", "tensor_roles.h", "weights.h"],  # nothing else knows that files exist
+    ("model", "formats/panel_file.h"): ["panel_cache."],
 }
 
 # Public headers may include public headers; programs of examples/ nothing else; python/ is an edge like cli; tests/ and bench/ may see everything.

@@ -43,6 +43,10 @@ struct LoadSettings {
   /// Errors: invalid_argument for int8 where prompts do not run in the prompt class, or no matrix has integer codes.
   PromptProducts prompt_products = PromptProducts::bf16;
   std::string chat_template;  ///< "" the file's own; or chatml, llama3, gemma, plain
+  /// The weights as `liuli pack` wrote them, mapped instead of packed. "": MODEL.panels, if it is there and of this model;
+  /// "none": packed in any case. Errors: as load(), and invalid_argument for a named file of another model or an exact run,
+  /// which reads the model's own rows.
+  std::string panels;
   std::function<void(int64_t done, int64_t total)> on_progress;  ///< bytes of weights; may throw to stop
 };
 

@@ -59,6 +59,7 @@ struct ModelPlan {
   int prompt_chunk = 0;                  ///< tokens of a prompt that pass through the model together
   int64_t pass_bytes = 0;                ///< what such a pass holds besides, at most
   int threads = 1;
+  std::string panel_file;  ///< from which the weights are mapped; "": packed while loading
 };
 
 }  // namespace liuli

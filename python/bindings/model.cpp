@@ -30,7 +30,7 @@ ProductClassChoice product_class(const std::string& name) {
 
 PyModel* load(const std::string& path, int threads, bool exact, const std::string& rounding,
               const std::string& chat_template, const std::string& cache_type,
-              const std::string& prompt_products) {
+              const std::string& prompt_products, const std::string& panels) {
   LoadSettings settings;
   settings.threads = threads;
   settings.exact = exact;
@@ -38,6 +38,7 @@ PyModel* load(const std::string& path, int threads, bool exact, const std::strin
   settings.chat_template = chat_template;
   settings.cache_type = cache_type_named(cache_type);
   settings.prompt_products = prompt_products_named(prompt_products);
+  settings.panels = panels;
   settings.on_progress = [](int64_t, int64_t) {  // Ctrl-C while a large file is read
     const nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -263,7 +264,8 @@ Array weight(PyModel& model, const std::string& name) {
 void bind_model(nb::module_& module) {
   nb::class_<PyModel> c(module, "Model", "A loaded model. liuli.Model is what people use.");
   c.def_static("load", &load, "path"_a, "threads"_a = 0, "exact"_a = false, "product_class"_a = "auto",
-               "chat_template"_a = "", "cache_type"_a = "auto", "prompt_products"_a = "bf16");
+               "chat_template"_a = "", "cache_type"_a = "auto", "prompt_products"_a = "bf16",
+               "panels"_a = "");
   c.def("config", &config_dict, "The model's sizes and choices.");
   c.def("threads", [](const PyModel& m) { return m.engine.threads(); });
   c.def("point_names", &point_names, "Every value of the model and TransformerLens's name of it, or \"\".");

@@ -80,20 +80,21 @@ class Model(Weights):
     @classmethod
     def load(cls, path: Union[str, os.PathLike], *, threads: int = 0, exact: bool = False, product_class: str = "auto",
              chat_template: str = "", cache_type: str = "auto", prompt_products: str = "bf16",
-             batch_dim: bool = False) -> "Model":
+             panels: Union[str, os.PathLike] = "", batch_dim: bool = False) -> "Model":
         """Loads a GGUF file, a Hugging Face folder or a safetensors file in one.
 
         threads: 0: every usable CPU. exact: the slow second opinion, sums in double. product_class: how products round:
         "auto" (f32 for files that are F32 throughout, else fast rounded ones), "prompt", "decode", "f32".
         chat_template: "" the file's own, or chatml, llama3, gemma, plain. cache_type: how keys and values are kept:
         "auto", "f32", "f16", "bf16", "q8_0", "q4_0". prompt_products: what prompts multiply quantised weights by: "bf16", or
-        "int8": 8-bit activations, coarser, and faster where there is no matrix unit.
+        "int8": 8-bit activations, coarser, and faster where there is no matrix unit. panels: a file that `liuli pack` wrote,
+        mapped instead of packing the weights; "" the one beside the model, if it is there and of this model; "none": packed.
 
         Raises ModelNotFoundError (a FileNotFoundError), CorruptFileError, UnsupportedError, OutOfMemoryError.
         """
         try:
             core = _core.Model.load(os.fspath(path), threads, exact, product_class, chat_template, cache_type,
-                                     prompt_products)
+                                     prompt_products, os.fspath(panels))
         except NotFoundError as error:
             raise ModelNotFoundError(str(error)) from None
         return cls(core, batch_dim)

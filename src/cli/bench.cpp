@@ -71,8 +71,10 @@ BenchReport make_report(const BenchOptions& options) {
   report.name = engine.config().name;
   report.isa = active_isa();
   report.product_class = options.model.settings.exact ? "exact" : options.model.product_class;
-  report.cache_type = engine.plan(1).cache_type;
-  report.prompt_products = engine.plan(1).prompt_products;
+  const ModelPlan plan = engine.plan(1);
+  report.cache_type = plan.cache_type;
+  report.prompt_products = plan.prompt_products;
+  report.panel_file = plan.panel_file;
   report.threads = engine.threads();
   report.repetitions = options.repetitions;
   report.peer.path = options.peer;

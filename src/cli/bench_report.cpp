@@ -164,8 +164,9 @@ std::string bench_table(const BenchReport& report, bool markdown) {
     for (const auto& row : cells.rows) table.add_row(row);
     out += table.render();
   }
-  out += fmt::format("\nload {:.3f} s{} · peak memory {}", report.load_seconds, first_token_line(report),
-                     size_text(report.peak_memory));
+  const char* mapped = report.panel_file.empty() ? "" : " (panels mapped)";
+  out += fmt::format("\nload {:.3f} s{}{} · peak memory {}", report.load_seconds, mapped,
+                     first_token_line(report), size_text(report.peak_memory));
   if (report.peer.peak_memory > 0) out += fmt::format(" (peer {})", size_text(report.peer.peak_memory));
   out += fmt::format(" · other processes {:.0f} % of the machine\n", 100 * report.other_load);
   if (report.limits.threads > 0) out += limits_line(report.limits);
@@ -184,6 +185,7 @@ nlohmann::ordered_json bench_json(const BenchReport& report) {
                                  {"cache_type", report.cache_type},
                                  {"repetitions", report.repetitions},
                                  {"load_seconds", report.load_seconds},
+                                 {"panel_file", report.panel_file},
                                  {"peak_memory_bytes", report.peak_memory},
                                  {"other_load", report.other_load},
                                  {"tests", std::move(tests)}};

@@ -71,6 +71,7 @@ void describe(CLI::App& app, Program& program) {
   add_synth_command(app, program);
   add_quantize_command(app, program);
   add_imatrix_command(app, program);
+  add_pack_command(app, program);
   add_lab_command(app, program);
   add_train_command(app, program);
   add_train_tokenizer_command(app, program);

@@ -74,6 +74,11 @@ void add_load_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str();
   add_prompt_products_option(command, options.prompt_products);
   add_cache_type_option(command, options.cache_type);
+  command
+      .add_option("--panels", options.settings.panels,
+                  "a file that `liuli pack` wrote, mapped in place of packing the weights; none: pack them; "
+                  "default: MODEL.panels if it is there and of this model")
+      ->type_name("FILE");
   command.add_flag("--exact", options.settings.exact,
                    "the second opinion: scalar loops, sums in double; slow and as exact as the file");
 }

@@ -20,7 +20,7 @@ CLI::Option* add_model_argument(CLI::App& command, std::string& model);
 CLI::Option* add_cache_type_option(CLI::App& command, std::string& type);
 /// --prompt-products.
 CLI::Option* add_prompt_products_option(CLI::App& command, std::string& products);
-/// --threads, --class, --prompt-products, --cache-type and --exact.
+/// --threads, --class, --prompt-products, --cache-type, --panels and --exact.
 void add_load_options(CLI::App& command, ModelOptions& options);
 /// --chat-template.
 void add_chat_template_option(CLI::App& command, std::string& chat_template);

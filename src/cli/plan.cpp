@@ -97,7 +97,8 @@ void print_for_people(const ModelPlan& plan) {
   fmt::print("generated tokens  {} class\n", plan.generated_class);
   fmt::print("attention         {}\n\n", plan.attention_kernel);
   print_weights(plan);
-  fmt::print("weights           {}\n", size_text(plan.weight_bytes));
+  const std::string mapped = plan.panel_file.empty() ? "" : ", mapped from " + plan.panel_file;
+  fmt::print("weights           {}{}\n", size_text(plan.weight_bytes), mapped);
   fmt::print("cache             {}, {} per token, {} for a context of {}\n", plan.cache_type,
              size_text(plan.cache_bytes_per_token), size_text(plan.cache_bytes), plan.context);
   fmt::print("a prompt's pass   {} tokens, {} at most\n", plan.prompt_chunk, size_text(plan.pass_bytes));
@@ -129,6 +130,7 @@ nlohmann::ordered_json to_json(const ModelPlan& plan) {
           {"attention_kernel", plan.attention_kernel},
           {"cache_type", plan.cache_type},
           {"weight_bytes", plan.weight_bytes},
+          {"panel_file", plan.panel_file},
           {"cache_bytes_per_token", plan.cache_bytes_per_token},
           {"context", plan.context},
           {"cache_bytes", plan.cache_bytes},

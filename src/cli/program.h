@@ -31,6 +31,7 @@ void add_sweep_command(CLI::App& app, Program& program);
 void add_shape_command(CLI::App& app, Program& program);
 void add_synth_command(CLI::App& app, Program& program);
 void add_quantize_command(CLI::App& app, Program& program);
+void add_pack_command(CLI::App& app, Program& program);
 void add_imatrix_command(CLI::App& app, Program& program);
 void add_lab_command(CLI::App& app, Program& program);
 void add_train_command(CLI::App& app, Program& program);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -117,6 +118,23 @@ void OutputFile::read_at(int64_t offset, void* data, size_t bytes) {
 void OutputFile::set_size(int64_t bytes) {
   require_regular();
   if (::ftruncate(descriptor_, bytes) != 0) fail("write", errno);
+}
+
+void OutputFile::expect_size(int64_t bytes) {
+  if (temporary_.empty()) return;
+  struct statvfs disk {};
+  if (::fstatvfs(descriptor_, &disk) != 0) return;  // writing will tell
+  const uint64_t room = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (static_cast<uint64_t>(bytes) <= room) return;
+  discard();
+  throw Error(ErrorCode::io_error,
+              fmt::format("{}: it will have {} bytes, the disk has room for {}", path_, bytes, room));
+}
+
+void OutputFile::sync() {
+  LIULI_CHECK(descriptor_ >= 0);
+  flush();
+  if (!temporary_.empty() && ::fdatasync(descriptor_) != 0) fail("write", errno);
 }
 
 void OutputFile::commit() {

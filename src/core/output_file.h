@@ -28,6 +28,10 @@ class OutputFile {
   void read_at(int64_t offset, void* data, size_t bytes);
   /// Makes the file so long. Errors: as write_at.
   void set_size(int64_t bytes);
+  /// Says how long the file will be, before much of it is written. Errors: io_error where the disk has less room.
+  void expect_size(int64_t bytes);
+  /// Waits until everything written is on the disk, so that the name never stands for bytes that a power cut took.
+  void sync();
   /// Writes what is buffered, closes and renames. Nothing may be written afterwards.
   void commit();
 

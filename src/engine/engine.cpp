@@ -76,6 +76,10 @@ Engine Engine::load(const std::string& path, const LoadSettings& settings) {
   if (settings.threads < 0)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("threads is {}, expected 0 (all) or more", settings.threads));
+  if (settings.exact && !settings.panels.empty() && settings.panels != kNoPanelFile)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("panels are {}, but an exact run reads the model's own rows; take one of both",
+                            settings.panels));
   std::shared_ptr<WeightSource> source = open_weights(path);
   auto parts = std::make_unique<EngineParts>();
   parts->path = path;
@@ -87,8 +91,8 @@ Engine Engine::load(const std::string& path, const LoadSettings& settings) {
   check_cache_type(settings.cache_type, parts->classes.prompt);
   check_class(settings.prompt_products, parts->classes.prompt);
   parts->embedding = embedding_defaults(*source);
-  const LoadOptions options{settings.exact ? WeightForm::file_rows : WeightForm::panels,
-                            settings.on_progress};
+  const LoadOptions options{settings.exact ? WeightForm::file_rows : WeightForm::panels, settings.on_progress,
+                            settings.panels};
   parts->model = std::make_unique<Model>(load_model(source, parts->runner->pool, options));
   text.get();
   if (settings.cache_type != CacheType::automatic) parts->model->cache_form = settings.cache_type;

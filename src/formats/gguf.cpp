@@ -206,6 +206,11 @@ class GgufSource final : public WeightSource {
     for (const GgufFile& part : parts_) bytes += static_cast<int64_t>(part.bytes.size);
     return bytes;
   }
+  std::vector<WeightFile> files() const override {
+    std::vector<WeightFile> files;
+    for (const GgufFile& part : parts_) add_weight_file(part.path, part.bytes, files);
+    return files;
+  }
 
  private:
   void refuse_duplicates() const {

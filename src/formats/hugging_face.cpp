@@ -111,6 +111,11 @@ class HuggingFaceSource final : public WeightSource {
     for (const SafetensorsFile& shard : parts_.shards) bytes += static_cast<int64_t>(shard.bytes().size);
     return bytes;
   }
+  std::vector<WeightFile> files() const override {
+    std::vector<WeightFile> files;
+    for (const SafetensorsFile& shard : parts_.shards) add_weight_file(shard.path(), shard.bytes(), files);
+    return files;
+  }
 
  private:
   /// A tensor may lie in two shards; the index says which one counts.

@@ -80,6 +80,10 @@ std::unique_ptr<WeightSource> open_folder(const std::string& path) {
 
 }  // namespace
 
+void add_weight_file(const std::string& path, const FileBytes& bytes, std::vector<WeightFile>& files) {
+  if (bytes.mapped) files.push_back({path, static_cast<int64_t>(bytes.size), bytes.modified_ns});
+}
+
 std::unique_ptr<WeightSource> open_weights(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return open_folder(path);

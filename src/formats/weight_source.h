@@ -65,6 +65,15 @@ struct SetAside {
   std::string name, reason;
 };
 
+/// A file that holds weights, as it was when it was mapped.
+struct WeightFile {
+  std::string path;
+  int64_t bytes = 0, modified_ns = 0;
+};
+struct FileBytes;
+/// Appends the file of that path; nothing for bytes that are not mapped from one.
+void add_weight_file(const std::string& path, const FileBytes& bytes, std::vector<WeightFile>& files);
+
 /// A model on disk: its tensors and its metadata. Immutable, safe to read from several threads.
 class WeightSource {
  public:
@@ -93,6 +102,8 @@ class WeightSource {
   /// left alone.
   virtual void give_back_bytes(const uint8_t* /*data*/, int64_t /*bytes*/) const {}
   virtual int64_t file_bytes() const = 0;  ///< all parts together
+  /// All parts or shards, in their order; none where the weights are not mapped from files.
+  virtual std::vector<WeightFile> files() const { return {}; }
 };
 
 /// Opens a model: a GGUF file (all parts of a split one), a Hugging Face folder, or a safetensors file in one.

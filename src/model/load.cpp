@@ -1,6 +1,7 @@
 #include "model/load.h"
 
 #include <charconv>
+#include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "core/check.h"
 #include "liuli/error.h"
 #include "model/bind_latent.h"
+#include "model/panel_cache.h"
 #include "model/prompt_chunk.h"
 #include "ops/rope.h"
 
@@ -218,6 +220,22 @@ void build_panels(Model& model, const WeightSource& source, ThreadPool& pool, co
   });
 }
 
+// A panel file that fits. One that the user named must; one that lies beside the model may be left over.
+std::optional<PanelFile> find_panels(Model& model, const WeightSource& source, ThreadPool& pool,
+                                     const LoadOptions& options) {
+  if (options.panel_file == kNoPanelFile) return std::nullopt;
+  if (!options.panel_file.empty()) return open_panels(model, source, pool, options.panel_file);
+  const std::string path = panel_path(source);
+  std::error_code ignored;
+  if (source.files().empty() || !std::filesystem::exists(path, ignored)) return std::nullopt;
+  try {
+    return open_panels(model, source, pool, path);
+  } catch (const Error& e) {
+    model.panel_file_refused = e.what();
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 ModelConfig read_model_config(const WeightSource& source) { return configure(family_of(source), source); }
@@ -258,12 +276,30 @@ Model load_model(std::shared_ptr<WeightSource> source, ThreadPool& pool, const L
   const Family& family = family_of(*source);
   Model model = bind_model(configure(family, *source), family, *source);
   if (options.form == WeightForm::panels) {
-    build_panels(model, *source, pool, options);
+    if (const auto panels = find_panels(model, *source, pool, options))
+      map_panels(model, *panels, pool, options.progress);
+    else
+      build_panels(model, *source, pool, options);
   } else {
     model.for_each_matrix([](Matrix& m) { m.hold_rows(); });
     model.source = std::move(source);
   }
   return model;
+}
+
+void write_panel_file(const WeightSource& source, ThreadPool& pool, const PackOptions& options) {
+  const Family& family = family_of(source);
+  Model model = bind_model(configure(family, source), family, source);
+  if (source.files().empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: is no file that could be packed", source.path()));
+  const std::string path = options.path.empty() ? panel_path(source) : options.path;
+  for (const WeightFile& file : source.files()) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(path, file.path, ignored))
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: is the model; name another output", path));
+  }
+  write_panels(model, source, pool, path, options.start, options.progress);
 }
 
 std::vector<std::string> load_notices(const Model& model) {
@@ -280,6 +316,8 @@ std::vector<std::string> load_notices(const Model& model) {
     notices.push_back(fmt::format(
         "{} tensors of layer {}, past the model's {} layers (multi-token prediction), are not used", n, layer,
         model.config.n_layers));
+  if (!model.panel_file_refused.empty())
+    notices.push_back(fmt::format("the weights were packed anew: {}", model.panel_file_refused));
   return notices;
 }
 

@@ -98,7 +98,9 @@ struct Model {
   std::vector<std::vector<double>> rope_frequencies;  ///< per ModelConfig::ropes
   std::deque<std::vector<float>> vectors;             ///< storage of norms and biases
   std::vector<std::string> unused_tensors;  ///< stored, but not part of the main model (DeepSeek's MTP)
-  std::shared_ptr<WeightSource> source;     ///< keeps mapped rows alive (file-row form)
+  std::string panel_file;          ///< the file that the panels are mapped from; "" when they were packed
+  std::string panel_file_refused;  ///< why one beside the model is not used
+  std::shared_ptr<WeightSource> source;  ///< keeps mapped rows alive (file-row form)
 
   const Matrix& output() const { return output_matrix.empty() ? token_embedding : output_matrix; }
   /// Calls f(matrix) for every matrix, in the order a token meets them.

@@ -40,19 +40,30 @@ void Matrix::hold_rows() {
 void Matrix::build_panels(ThreadPool& pool, std::shared_ptr<uint8_t> memory, const RowsCopied& copied) {
   if (has_panels()) return;
   hold_rows();
-  panels_ = std::move(memory);
+  pack_panels(pool, 0, n_panels(), memory.get(), copied);
+  use_panels(std::move(memory));
+}
+
+void Matrix::use_panels(std::shared_ptr<const uint8_t> panels) {
+  LIULI_CHECK(reinterpret_cast<uintptr_t>(panels.get()) % AlignedBuffer::kAlignment == 0);
+  panels_ = std::move(panels);
+  file_rows_ = {};
+}
+
+void Matrix::pack_panels(ThreadPool& pool, int64_t first_panel, int64_t last_panel, uint8_t* to,
+                         const RowsCopied& copied) const {
   // Rows are reported every few MiB: what lies between is resident twice, in the file's pages and in the panels.
   constexpr int64_t kReportBytes = int64_t{4} << 20;
   const int64_t together =
       std::max<int64_t>(1, kReportBytes / static_cast<int64_t>(kernels::kPanelRows * stored_row_bytes()));
-  pool.parallel_for(n_panels(), [&](int64_t begin, int64_t end, int) {
+  pool.parallel_for(last_panel - first_panel, [&](int64_t begin, int64_t end, int) {
     for (int64_t first = begin; first < end; first += together) {
       const int64_t last = std::min(end, first + together);
-      for (int64_t panel = first; panel < last; panel++) build_panel(panel);
-      tell_copied(copied, first, last);
+      for (int64_t i = first; i < last; i++)
+        pack_panel(first_panel + i, to + static_cast<size_t>(i) * panel_bytes_);
+      tell_copied(copied, first_panel + first, first_panel + last);
     }
   });
-  file_rows_ = {};
 }
 
 // Rows that a head's order mixes are reported with the whole head; the next panels read some of them once more.
@@ -66,10 +77,9 @@ void Matrix::tell_copied(const RowsCopied& copied, int64_t first_panel, int64_t 
 }
 
 // The memory was zeroed: rows that the last panel lacks are zero rows.
-void Matrix::build_panel(int64_t panel) {
+void Matrix::pack_panel(int64_t panel, uint8_t* to) const noexcept {
   const int64_t first = panel * kernels::kPanelRows,
                 n = std::min<int64_t>(kernels::kPanelRows, d_out_ - first);
-  uint8_t* to = panels_.get() + static_cast<size_t>(panel) * panel_bytes_;
   const uint8_t* rows[kernels::kPanelRows];
   for (int64_t i = 0; i < n; i++)
     rows[i] = file_rows_.kept.get() + static_cast<size_t>(order_.file_row(first + i)) * stored_row_bytes();

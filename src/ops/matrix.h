@@ -81,6 +81,15 @@ class Matrix {
   void build_panels(ThreadPool& pool);
   /// The same into zeroed memory of at least run_bytes(), aligned to 64 bytes: many matrices may share one block.
   void build_panels(ThreadPool& pool, std::shared_ptr<uint8_t> memory, const RowsCopied& copied = {});
+  /// The same for panels [first, last), which the matrix does not keep. Its rows are held.
+  void pack_panels(ThreadPool& pool, int64_t first, int64_t last, uint8_t* to,
+                   const RowsCopied& copied = {}) const;
+  /// One of them, by one thread.
+  void pack_panel(int64_t panel, uint8_t* to) const noexcept;
+  /// Takes what build_panels would have built, run_bytes() aligned to 64, and lets go of the file.
+  void use_panels(std::shared_ptr<const uint8_t> panels);
+  /// Its rows are in no file: somebody puts them together when they are needed.
+  bool has_built_rows() const { return file_rows_.built != nullptr; }
   bool has_panels() const { return panels_ != nullptr; }
   const uint8_t* panels() const { return panels_.get(); }
   size_t panel_bytes() const { return panel_bytes_; }  ///< known before they are built
@@ -98,7 +107,6 @@ class Matrix {
   size_t stored_row_bytes() const { return static_cast<size_t>(row_bytes(type_, d_in_)); }
 
  private:
-  void build_panel(int64_t panel);
   void tell_copied(const RowsCopied& copied, int64_t first_panel, int64_t last_panel) const;
 
   std::string name_;
@@ -106,7 +114,7 @@ class Matrix {
   int64_t d_out_ = 0, d_in_ = 0;
   FileRows file_rows_;
   RowOrder order_;
-  std::shared_ptr<uint8_t> panels_;
+  std::shared_ptr<const uint8_t> panels_;
   size_t panel_bytes_ = 0;
 };
 

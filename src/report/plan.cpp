@@ -87,6 +87,7 @@ ModelPlan make_plan(const Model& model, RunClasses classes, const Runner& runner
   plan.generated_class = to_string(classes.generated);
   plan.prompt_products = classes.prompt != ProductClass::prompt ? "" : runner.int8_prompts ? "int8" : "bf16";
   plan.threads = runner.pool.size();
+  plan.panel_file = model.panel_file;
   model.for_each_matrix([&](const Matrix& m) {
     plan.weights.push_back(plan_weight(m, planned));
     plan.weight_bytes += plan.weights.back().run_bytes;
