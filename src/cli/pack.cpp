@@ -66,17 +66,15 @@ void add_pack_command(CLI::App& app, Program& program) {
       ->capture_default_str();
   add_json_flag(*command, program);
   command->footer(
-      "The file is about as large as the model and works beside it: vocabulary, metadata and vectors stay "
-      "where "
-      "they\n"
-      "are. Every command finds MODEL.panels by itself and makes sure that it was made from these files; one "
-      "that "
-      "was\n"
-      "not is left alone, with a notice. It serves every instruction set, and processes share its memory.\n\n"
+      "The file is about as large as the model and works beside it: vocabulary, metadata and vectors stay\n"
+      "where they are. Every command finds MODEL.panels by itself and makes sure that it was made from "
+      "these\n"
+      "files; one that was not is left alone, with a notice. It serves every instruction set, and processes\n"
+      "share its memory.\n\n"
       "Examples:\n"
       "  liuli pack model.gguf\n"
-      "  liuli pack model.gguf -o /fast/model.panels && liuli run model.gguf --panels /fast/model.panels "
-      "'Hello'\n"
+      "  liuli pack model.gguf -o /fast/model.panels\n"
+      "  liuli run model.gguf --panels /fast/model.panels 'Hello'\n"
       "  liuli bench model.gguf --panels none");
   command->callback(
       [options, &program] { program.action = [options, &program] { return pack(*options, program.json); }; });
