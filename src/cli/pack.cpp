@@ -67,10 +67,9 @@ void add_pack_command(CLI::App& app, Program& program) {
   add_json_flag(*command, program);
   command->footer(
       "The file is about as large as the model and works beside it: vocabulary, metadata and vectors stay\n"
-      "where they are. Every command finds MODEL.panels by itself and makes sure that it was made from "
-      "these\n"
-      "files; one that was not is left alone, with a notice. It serves every instruction set, and processes\n"
-      "share its memory.\n\n"
+      "where they are. Every command finds MODEL.panels by itself and makes sure that it was made from\n"
+      "these files; one that was not is left alone, with a notice. It serves every instruction set, and\n"
+      "processes share its memory.\n\n"
       "Examples:\n"
       "  liuli pack model.gguf\n"
       "  liuli pack model.gguf -o /fast/model.panels\n"
