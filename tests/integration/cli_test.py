@@ -25,7 +25,7 @@ PROGRAM = sys.argv[1]
 HERE = os.path.dirname(os.path.abspath(__file__))
 TINY = os.path.join(HERE, "..", "golden", "tiny", "llama", "gguf", "llama.F32.gguf")
 COMMANDS = ["run", "chat", "embed", "explain", "inspect", "plan", "tokenize", "detokenize", "render-chat", "logits", "trace", "lens", "attribute", "ledger", "heads", "heatmap",
-            "points", "perplexity", "diff", "sweep", "quantize", "imatrix", "bench"]
+            "points", "perplexity", "diff", "sweep", "quantize", "imatrix", "pack", "bench"]
 NOBODY = 65534  # the user and group without rights
 EXIT = {"usage": 2, "not_found": 3, "corrupt_file": 4, "unsupported": 5, "out_of_memory": 6, "io_error": 7,
         "cancelled": 130}
@@ -434,6 +434,8 @@ class Numbers(Case):
         model = self.path("model.gguf")
         self.succeed("synth", "qwen3-30b-a3b", "--layers", "1", "--experts", "8", "--type", "q4_0", "-o", model)
         self.check_peak(model)
+        self.succeed("pack", model)
+        self.check_peak(model)  # a mapped file counts once, too, and the model's own pages not at all
 
     def test_loading_a_folder_of_transposed_matrices_holds_the_weights_once(self):
         d, vocabulary, layers = 1024, 8000, 5
@@ -868,6 +870,62 @@ class Quantize(Case):
             self.fail_with(kind, "quantize", TINY, "-o", out, *arguments)
         self.fail_with("usage", "quantize", TINY)
         self.assertFalse(os.path.exists(out))
+
+
+class Pack(Case):
+    """Weights as they run in memory, in a file beside the model."""
+
+    def setUp(self):
+        super().setUp()
+        self.model, self.panels = shutil.copy(TINY, self.path("m.gguf")), self.path("m.gguf.panels")
+
+    def logits(self, *options):
+        out = self.path("logits.safetensors")
+        result = self.succeed("logits", self.model, "--ids", "1,2,3", "-o", out, *options)
+        return read_safetensors(out)[0], result.stderr
+
+    def test_a_packed_model_is_found_used_and_the_same(self):
+        packed, _ = self.logits()
+        text = self.succeed("pack", self.model).stdout
+        self.assertRegex(text, r"^\S+ [KM]iB to write\n")
+        self.assertRegex(text.splitlines()[-1], r"m\.gguf\.panels: \S+ [KM]iB in \d+\.\d s$")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["logits.safetensors", "m.gguf", "m.gguf.panels"])
+        mapped, notices = self.logits()
+        self.assertEqual((mapped, notices), (packed, ""))
+        plan = json.loads(self.succeed("plan", self.model, "--json").stdout)
+        self.assertEqual(plan["panel_file"], self.panels)
+        self.assertIn(f"mapped from {self.panels}", self.succeed("plan", self.model).stdout)
+        self.assertNotIn("mapped from", self.succeed("plan", self.model, "--panels", "none").stdout)
+        bench = ["bench", self.model, "-p", "8", "-n", "0", "-r", "1", "--no-limits"]
+        self.assertEqual(json.loads(self.succeed(*bench, "--json").stdout)["panel_file"], self.panels)
+        self.assertIn("(panels mapped)", self.succeed(*bench).stdout)
+        self.assertNotIn("(panels mapped)", self.succeed(*bench, "--panels", "none").stdout)
+
+    def test_a_stale_file_is_left_alone_with_a_notice_and_renewed(self):
+        self.succeed("pack", self.model)
+        os.utime(self.model, ns=(10 ** 18, 10 ** 18 + 1))
+        packed, notice = self.logits()
+        self.assertEqual(len(notice.splitlines()), 1, notice)
+        self.assertIn("was packed before", notice)
+        self.assertIn(f"`liuli pack {self.model}`", notice)
+        self.fail_with("usage", "plan", self.model, "--panels", self.panels)
+        report = json.loads(self.succeed("pack", self.model, "--json").stdout)
+        self.assertEqual((report["output"], report["bytes"]), (self.panels, os.path.getsize(self.panels)))
+        self.assertEqual(self.logits("--panels", self.panels), (packed, ""))
+
+    def test_what_cannot_be_used_or_written_is_one_line(self):
+        other = self.path("other")
+        self.succeed("pack", self.model, "-o", other)
+        self.assertFalse(os.path.exists(self.panels))
+        self.fail_with("not_found", "plan", self.model, "--panels", self.path("gone"))
+        self.fail_with("corrupt_file", "plan", self.model, "--panels", self.model)
+        with open(other, "r+b") as file:
+            file.truncate(os.path.getsize(other) - 1)
+        self.fail_with("corrupt_file", "plan", self.model, "--panels", other)
+        self.fail_with("usage", "plan", self.model, "--panels", other, "--exact")
+        self.fail_with("usage", "pack", self.model, "-o", self.model)
+        self.fail_with("io_error", "pack", self.model, "-o", self.path("no/such/folder"))
+        self.fail_with("not_found", "pack", self.path("gone.gguf"))
 
 
 class ShapeAndSynth(unittest.TestCase):
