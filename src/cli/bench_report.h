@@ -21,7 +21,7 @@ struct BenchReport {
   std::string prompt_products;  ///< of the prompt class: "bf16", "int8"
   int threads = 0, repetitions = 0;
   double load_seconds = 0;
-  std::string panel_file;  ///< that was mapped; "": packed
+  std::string panel_file;   ///< that was mapped; "": packed
   int64_t peak_memory = 0;  ///< bytes
   double other_load = 0;    ///< share of the machine that other processes took while it was measured
   MachineLimits limits;     ///< threads = 0: not measured
