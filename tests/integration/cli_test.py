@@ -882,7 +882,8 @@ class Pack(Case):
     def logits(self, *options):
         out = self.path("logits.safetensors")
         result = self.succeed("logits", self.model, "--ids", "1,2,3", "-o", out, *options)
-        return read_safetensors(out)[0], result.stderr
+        notices = [line for line in result.stderr.splitlines() if line.startswith("liuli: ")]
+        return read_safetensors(out)[0], notices
 
     def test_a_packed_model_is_found_used_and_the_same(self):
         packed, _ = self.logits()
@@ -891,7 +892,7 @@ class Pack(Case):
         self.assertRegex(text.splitlines()[-1], r"m\.gguf\.panels: \S+ [KM]iB in \d+\.\d s$")
         self.assertEqual(sorted(os.listdir(self.folder.name)), ["logits.safetensors", "m.gguf", "m.gguf.panels"])
         mapped, notices = self.logits()
-        self.assertEqual((mapped, notices), (packed, ""))
+        self.assertEqual((mapped, notices), (packed, []))
         plan = json.loads(self.succeed("plan", self.model, "--json").stdout)
         self.assertEqual(plan["panel_file"], self.panels)
         self.assertIn(f"mapped from {self.panels}", self.succeed("plan", self.model).stdout)
@@ -904,14 +905,14 @@ class Pack(Case):
     def test_a_stale_file_is_left_alone_with_a_notice_and_renewed(self):
         self.succeed("pack", self.model)
         os.utime(self.model, ns=(10 ** 18, 10 ** 18 + 1))
-        packed, notice = self.logits()
-        self.assertEqual(len(notice.splitlines()), 1, notice)
-        self.assertIn("was packed before", notice)
-        self.assertIn(f"`liuli pack {self.model}`", notice)
+        packed, notices = self.logits()
+        self.assertEqual(len(notices), 1, notices)
+        self.assertIn("was packed before", notices[0])
+        self.assertIn(f"`liuli pack {self.model}`", notices[0])
         self.fail_with("usage", "plan", self.model, "--panels", self.panels)
         report = json.loads(self.succeed("pack", self.model, "--json").stdout)
         self.assertEqual((report["output"], report["bytes"]), (self.panels, os.path.getsize(self.panels)))
-        self.assertEqual(self.logits("--panels", self.panels), (packed, ""))
+        self.assertEqual(self.logits("--panels", self.panels), (packed, []))
 
     def test_what_cannot_be_used_or_written_is_one_line(self):
         other = self.path("other")

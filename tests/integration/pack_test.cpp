@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "formats/temporary_folder.h"
+#include "formats/weight_source.h"
 #include "golden_support.h"
 #include "liuli/pack.h"
 
@@ -30,7 +31,8 @@ std::vector<std::vector<float>> logits_of(const std::string& model, const std::s
 /// A copy of a golden model, file or folder, that may be written to.
 class OwnModel {
  public:
-  explicit OwnModel(const std::string& name) : path_(folder_.file(fs::path(name).filename().string())) {
+  explicit OwnModel(const std::string& name, const std::string& folder = "pack")
+      : folder_(folder), path_(folder_.file(fs::path(name).filename().string())) {
     fs::copy(golden_path("tiny/" + name), path_, fs::copy_options::recursive);
     for (const auto& entry : fs::recursive_directory_iterator(folder_.file("")))
       fs::permissions(entry.path(), fs::perms::owner_write, fs::perm_options::add);
@@ -40,7 +42,7 @@ class OwnModel {
   std::string file(const std::string& name) const { return folder_.file(name); }
 
  private:
-  TemporaryFolder folder_{"pack"};
+  TemporaryFolder folder_;
   std::string path_;
 };
 
@@ -221,7 +223,7 @@ const Staleness kStale[] = {
      ErrorCode::invalid_argument, "where the model has blk.1.ffn_up.weight"},
     {"AnotherModel",
      [](const OwnModel& m) {
-       const OwnModel other("llama/gguf/llama.Q8_0.gguf");
+       const OwnModel other("llama/gguf/llama.Q8_0.gguf", "pack-other");
        pack_model(other.path());
        fs::copy_file(other.panels(), m.panels(), fs::copy_options::overwrite_existing);
      },
