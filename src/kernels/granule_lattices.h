@@ -333,7 +333,7 @@ LIULI_INLINE void unpack_points(const At& at, int begin, int end, Out& out) {
   alignas(64) PointNumbers<T> numbers[8];
   if constexpr (!Vec::kLooksUpWords) {
     for (int g = begin; g < end; g++) put_numbers<T>(at, g, numbers[g]);
-    asm volatile("" : "+m"(numbers));
+    asm volatile("" : "+m"(numbers));  // or GCC takes each out of its vector again, by two operations
   }
   for (int g = begin; g < end; g++) {
     if constexpr (Vec::kLooksUpWords)
